@@ -1,0 +1,153 @@
+/* Sconce: runs ExecuTorch models on any GPU through WebGPU.
+ *
+ * The world in one paragraph. A *device* is one GPU queue with its compiled kernels. Handles are
+ * opened and closed in pairs; what a handle was opened from must outlive it. Every call that can
+ * fail returns a sconce_status and fills an error that the caller owns (it may be NULL) with one
+ * sentence that carries the values. Nothing aborts, nothing prints, and there are no globals.
+ *
+ * Threads: a handle is used by one thread at a time; different devices are independent.
+ * Descriptors: zero-initialise them; a zero field means its default.
+ */
+#ifndef SCONCE_H
+#define SCONCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(SCONCE_BUILD) && (defined(__GNUC__) || defined(__clang__))
+#define SCONCE_API __attribute__((visibility("default")))
+#else
+#define SCONCE_API
+#endif
+#if defined(__GNUC__) || defined(__clang__)
+#define SCONCE_CHECK __attribute__((warn_unused_result))
+#else
+#define SCONCE_CHECK
+#endif
+
+#define SCONCE_VERSION "0.1.0"
+
+/* The version of the library that is linked, which may differ from the header's. */
+SCONCE_API const char *sconce_version(void);
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+typedef enum sconce_status {
+  SCONCE_OK = 0,
+  SCONCE_BAD_ARGUMENT,   /* the caller passed something wrong; the sentence says what */
+  SCONCE_BAD_FILE,       /* bytes that are no valid .pte, .ptd or other file of ours */
+  SCONCE_BAD_GRAPH,      /* a well-formed file whose graph contradicts itself */
+  SCONCE_UNSUPPORTED,    /* valid, but this build or this device cannot do it */
+  SCONCE_NO_MEMORY,      /* the allocator returned NULL */
+  SCONCE_NO_GPU_MEMORY,  /* the device refused a buffer */
+  SCONCE_NO_DEVICE,      /* no WebGPU library, no adapter, or none that matches */
+  SCONCE_GPU_ERROR,      /* the device rejected a shader or a command; the driver's words follow */
+  SCONCE_DEVICE_LOST,    /* the device is gone; close everything that was opened on it */
+  SCONCE_IO_ERROR,       /* the operating system could not open, read or write */
+  SCONCE_CANCELLED,      /* the caller asked for it */
+} sconce_status;
+
+/* Filled on failure only: one lower-case sentence without a full stop, always terminated. */
+typedef struct sconce_error {
+  sconce_status status;
+  char text[1020];
+} sconce_error;
+
+/* "bad file", "device lost", …: a name for messages and tests; never NULL. */
+SCONCE_API const char *sconce_status_name(sconce_status status);
+
+/* ---- hooks ----------------------------------------------------------------------------------- */
+
+/* Every byte of host memory that the library keeps goes through `resize`, which behaves like
+ * realloc with the old size given: old 0 allocates, size 0 frees and returns NULL. Returning NULL
+ * for size > 0 means out of memory and leaves the old block as it was. */
+typedef struct sconce_allocator {
+  void *(*resize)(void *user, void *block, size_t old_size, size_t size);
+  void *user;
+} sconce_allocator;
+
+typedef enum sconce_log_level {
+  SCONCE_LOG_ERROR = 1,
+  SCONCE_LOG_WARNING,
+  SCONCE_LOG_INFO,
+  SCONCE_LOG_DEBUG,
+} sconce_log_level;
+
+/* Without a log function nothing is written anywhere. `text` is valid during the call. */
+typedef struct sconce_log {
+  void (*write)(void *user, sconce_log_level level, const char *text);
+  void *user;
+  sconce_log_level level; /* default SCONCE_LOG_WARNING */
+} sconce_log;
+
+/* ---- device ---------------------------------------------------------------------------------- */
+
+typedef struct sconce_device sconce_device;
+
+typedef struct sconce_device_desc {
+  const char *library;  /* WebGPU library: a path, "wgpu" or "dawn"; default: SCONCE_WEBGPU, then
+                           beside the program, then the system's */
+  const char *adapter;  /* part of an adapter's name, or its index; default: SCONCE_ADAPTER, then
+                           the best hardware adapter, then a software one */
+  const char *disable;  /* features not to use: "f16,subgroups,timestamps,matrix"; what
+                           SCONCE_DISABLE names is disabled as well */
+  const char *limits;   /* caps, "storage_binding=1048576,…" or "default" for WebGPU's default
+                           limits; SCONCE_LIMITS applies as well, the lower cap wins */
+  sconce_allocator allocator; /* default: the C library's */
+  sconce_log log;
+} sconce_device_desc;
+
+typedef enum sconce_adapter_type {
+  SCONCE_ADAPTER_UNKNOWN = 0,
+  SCONCE_ADAPTER_DISCRETE,
+  SCONCE_ADAPTER_INTEGRATED,
+  SCONCE_ADAPTER_SOFTWARE,
+} sconce_adapter_type;
+
+/* What a device is and what it lets kernels do. All strings end with a NUL. */
+typedef struct sconce_device_info {
+  char name[128];     /* "NVIDIA H200", "llvmpipe (LLVM 15.0.6, 256 bits)" */
+  char driver[192];
+  char vendor[64];
+  char api[16];       /* "Vulkan", "Metal", "D3D12", … */
+  char library[32];   /* "wgpu-native", "Dawn" */
+  char library_version[32];
+  sconce_adapter_type type;
+  bool f16, subgroups, timestamps, matrix;       /* in use: offered and not disabled */
+  uint32_t subgroup_min, subgroup_max;           /* 0 without subgroups */
+  uint64_t max_buffer;                           /* bytes */
+  uint64_t max_storage_binding;                  /* bytes */
+  uint32_t max_storage_buffers;                  /* per stage */
+  uint32_t max_workgroup_bytes;
+  uint32_t max_workgroup_invocations;
+  uint32_t max_workgroup_size[3];
+  uint32_t max_workgroups;                       /* per dimension of a dispatch */
+  uint32_t storage_alignment, uniform_alignment; /* of binding offsets, bytes */
+} sconce_device_info;
+
+/* Opens an adapter with everything it offers, less what the descriptor and the environment disable
+ * or cap. desc may be NULL. On failure *out is NULL and nothing is kept. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_device_open(sconce_device **out,
+                                                         const sconce_device_desc *desc,
+                                                         sconce_error *err);
+/* NULL is fine; a lost device can be closed like any other. */
+SCONCE_API void sconce_device_close(sconce_device *device);
+
+SCONCE_API const sconce_device_info *sconce_device_describe(const sconce_device *device);
+
+/* Calls `each` once per adapter that the library offers, in the order of the indices that
+ * sconce_device_desc.adapter accepts; the limits are those of the adapter, uncapped. */
+SCONCE_API SCONCE_CHECK sconce_status
+sconce_adapters(const sconce_device_desc *desc,
+                void (*each)(void *user, uint32_t index, const sconce_device_info *info),
+                void *user, sconce_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,28 @@
+/* What differs between operating systems: one .c file each, chosen by the build. */
+#ifndef BASE_OS_H
+#define BASE_OS_H
+
+#include "base/span.h"
+#include "base/status.h"
+
+/* A file mapped read-only; pages come in as they are touched. */
+struct os_map {
+  struct span bytes;
+};
+SCONCE_CHECK sconce_status os_map_open(struct os_map *map, const char *path, sconce_error *err);
+void os_map_close(struct os_map *map); /* a zeroed map is fine */
+
+/* Shared libraries. */
+void *os_library_open(const char *path); /* NULL: os_library_error says why */
+const char *os_library_error(void);
+void *os_library_symbol(void *library, const char *name);
+void os_library_close(void *library);
+
+/* The folder of the running program, or of the shared library that holds this function, with a
+ * trailing slash; false if unknown or longer than size. */
+bool os_program_folder(char *out, size_t size);
+bool os_module_folder(char *out, size_t size);
+
+uint64_t os_clock_ns(void); /* monotonic */
+
+#endif

@@ -1,0 +1,88 @@
+/* Platform layer for Linux, macOS and other POSIX systems. */
+#define _GNU_SOURCE
+#include "base/os.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __APPLE__
+#include <mach-o/dyld.h>
+#endif
+
+sconce_status os_map_open(struct os_map *map, const char *path, sconce_error *err) {
+  *map = (struct os_map){0};
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return fail(err, SCONCE_IO_ERROR, "%s: %s", path, strerror(errno));
+  struct stat info;
+  sconce_status status = SCONCE_OK;
+  if (fstat(file, &info) != 0) {
+    status = fail(err, SCONCE_IO_ERROR, "%s: %s", path, strerror(errno));
+  } else if (!S_ISREG(info.st_mode)) {
+    status = fail(err, SCONCE_IO_ERROR, "%s: not a regular file", path);
+  } else if (info.st_size > 0) { /* mmap refuses 0 bytes; an empty span is what it would be */
+    void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (data == MAP_FAILED)
+      status = fail(err, SCONCE_IO_ERROR, "%s: %s", path, strerror(errno));
+    else
+      map->bytes = (struct span){data, (size_t)info.st_size};
+  }
+  close(file);
+  return status;
+}
+
+void os_map_close(struct os_map *map) {
+  if (map->bytes.data) munmap((void *)(uintptr_t)map->bytes.data, map->bytes.size);
+  *map = (struct os_map){0};
+}
+
+void *os_library_open(const char *path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL); }
+
+const char *os_library_error(void) {
+  const char *text = dlerror();
+  return text ? text : "no error";
+}
+
+void *os_library_symbol(void *library, const char *name) { return dlsym(library, name); }
+
+void os_library_close(void *library) {
+  if (library) dlclose(library);
+}
+
+/* Cuts a path after its last slash. */
+static bool keep_folder(char *path) {
+  char *slash = strrchr(path, '/');
+  if (!slash) return false;
+  slash[1] = 0;
+  return true;
+}
+
+bool os_program_folder(char *out, size_t size) {
+#ifdef __APPLE__
+  uint32_t room = (uint32_t)size;
+  if (_NSGetExecutablePath(out, &room) != 0) return false;
+#else
+  ssize_t n = readlink("/proc/self/exe", out, size);
+  if (n <= 0 || (size_t)n >= size) return false;
+  out[n] = 0;
+#endif
+  return keep_folder(out);
+}
+
+bool os_module_folder(char *out, size_t size) {
+  Dl_info info;
+  static const char anchor = 0; /* an address inside this module */
+  if (!dladdr(&anchor, &info) || !info.dli_fname) return false;
+  int n = snprintf(out, size, "%s", info.dli_fname);
+  return n > 0 && (size_t)n < size && keep_folder(out);
+}
+
+uint64_t os_clock_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}

@@ -1,0 +1,170 @@
+/* Composes a kernel's text: directives, the file with a row's replacements, its libraries. */
+#include "graph/wgsl.h"
+
+#include "base/checked.h"
+#include "base/os.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PARTS_MAX = 64 };
+
+/* The text as a list of pieces; joined once at the end. */
+struct pieces {
+  struct text part[PARTS_MAX];
+  uint32_t n;
+};
+
+static sconce_status add(struct pieces *p, struct text part, sconce_error *err) {
+  if (part.size == 0) return SCONCE_OK;
+  if (p->n == PARTS_MAX) return fail(err, SCONCE_UNSUPPORTED, "more than %d pieces", PARTS_MAX);
+  p->part[p->n++] = part;
+  return SCONCE_OK;
+}
+
+/* The embedded text, or the file's when SCONCE_WGSL_DIR is set. */
+static sconce_status source(struct arena *arena, const char *path, const char *embedded,
+                            struct text *out, sconce_error *err) {
+  const char *folder = getenv("SCONCE_WGSL_DIR");
+  *out = text_of(embedded);
+  if (!folder || !*folder) return SCONCE_OK;
+  char whole[1024];
+  snprintf(whole, sizeof whole, "%s/%s", folder, path);
+  struct os_map map;
+  TRY(os_map_open(&map, whole, err));
+  char *copy = arena_copy_text(arena, (const char *)map.bytes.data, map.bytes.size);
+  size_t size = map.bytes.size;
+  os_map_close(&map);
+  if (!copy) return fail(err, SCONCE_NO_MEMORY, "%s: no memory for %zu bytes", whole, size);
+  *out = (struct text){copy, size};
+  return SCONCE_OK;
+}
+
+static bool is_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* Skips `word` and the blanks behind it; NULL if the text does not start with it. */
+static const char *after(const char *p, const char *end, struct text word) {
+  if ((size_t)(end - p) < word.size || memcmp(p, word.data, word.size) != 0) return NULL;
+  p += word.size;
+  while (p < end && (*p == ' ' || *p == '\t')) p++;
+  return p;
+}
+
+/* Finds "alias NAME = …;", "const NAME… = …;" or "override NAME… = …;" at the start of a line and
+ * gives the range of the right-hand side. */
+static bool find_definition(struct text code, struct text name, size_t *from, size_t *to) {
+  static const char *const words[] = {"alias", "const", "override"};
+  const char *end = code.data + code.size;
+  for (const char *line = code.data; line < end;) {
+    for (size_t w = 0; w < sizeof words / sizeof *words; w++) {
+      const char *p = after(line, end, text_of(words[w]));
+      if (!p || !(p = after(p, end, name)) || is_name(p[-1] == ' ' ? ' ' : *p)) continue;
+      const char *eol = memchr(p, '\n', (size_t)(end - p));
+      const char *equals = memchr(p, '=', (size_t)((eol ? eol : end) - p));
+      const char *semicolon = equals ? memchr(equals, ';', (size_t)(end - equals)) : NULL;
+      if (!semicolon) continue;
+      *from = (size_t)(equals + 1 - code.data);
+      *to = (size_t)(semicolon - code.data);
+      return true;
+    }
+    const char *eol = memchr(line, '\n', (size_t)(end - line));
+    if (!eol) break;
+    line = eol + 1;
+  }
+  return false;
+}
+
+/* Replaces one right-hand side by cutting the piece that holds it in two. */
+static sconce_status replace(struct pieces *p, struct text name, struct text value,
+                             sconce_error *err) {
+  for (uint32_t i = 0; i < p->n; i++) {
+    size_t from, to;
+    if (!find_definition(p->part[i], name, &from, &to)) continue;
+    if (p->n + 3 > PARTS_MAX)
+      return fail(err, SCONCE_UNSUPPORTED, "more than %d pieces", PARTS_MAX);
+    memmove(&p->part[i + 4], &p->part[i + 1], (p->n - i - 1) * sizeof p->part[0]);
+    struct text whole = p->part[i];
+    p->part[i] = (struct text){whole.data, from};
+    p->part[i + 1] = text_of(" ");
+    p->part[i + 2] = value;
+    p->part[i + 3] = (struct text){whole.data + to, whole.size - to};
+    p->n += 3;
+    return SCONCE_OK;
+  }
+  return fail(err, SCONCE_BAD_ARGUMENT, "sets '%.*s', which the shader does not define",
+              TEXT(name));
+}
+
+static sconce_status add_library(struct arena *arena, struct pieces *p, struct text name,
+                                 sconce_error *err) {
+  for (const struct wgsl_library *l = wgsl_libraries; l->name; l++) {
+    if (!text_is(name, l->name)) continue;
+    struct text code;
+    TRY(source(arena, l->path, l->text, &code, err));
+    return add(p, code, err);
+  }
+  return fail(err, SCONCE_BAD_ARGUMENT, "uses '%.*s', which is no shader library", TEXT(name));
+}
+
+/* The next word of a list; false at its end. */
+static bool next_word(const char **list, char separator, struct text *word) {
+  const char *p = *list;
+  while (*p == separator) p++;
+  if (!*p) return false;
+  const char *end = p;
+  while (*end && *end != separator) end++;
+  *word = (struct text){p, (size_t)(end - p)};
+  *list = end;
+  return true;
+}
+
+static sconce_status apply_row(struct arena *arena, struct pieces *p, const char *set,
+                               sconce_error *err) {
+  struct text word;
+  while (set && next_word(&set, ' ', &word)) {
+    const char *equals = memchr(word.data, '=', word.size);
+    if (!equals)
+      return fail(err, SCONCE_BAD_ARGUMENT, "'%.*s' is not NAME=VALUE", TEXT(word));
+    struct text name = {word.data, (size_t)(equals - word.data)};
+    struct text value = {equals + 1, word.size - name.size - 1};
+    if (text_is(name, "use"))
+      TRY(add_library(arena, p, value, err));
+    else
+      TRY(replace(p, name, value, err));
+  }
+  return SCONCE_OK;
+}
+
+static sconce_status compose(struct arena *arena, const struct kernel *kernel,
+                             enum wgsl_dialect dialect, const char **text, sconce_error *err) {
+  struct pieces p = {.n = 0};
+  const struct wgsl *w = kernel->wgsl;
+  if (kernel->needs & NEEDS_F16) TRY(add(&p, text_of("enable f16;\n"), err));
+  if (dialect == WGSL_TINT && kernel->needs & NEEDS_SUBGROUPS)
+    TRY(add(&p, text_of("enable subgroups;\n"), err));
+  struct text code, library;
+  TRY(source(arena, w->path, w->text, &code, err));
+  TRY(add(&p, code, err));
+  for (const char *uses = w->uses; next_word(&uses, ' ', &library);)
+    TRY(add_library(arena, &p, library, err));
+  TRY(apply_row(arena, &p, kernel->set, err));
+  size_t size = 1;
+  for (uint32_t i = 0; i < p.n; i++) size += p.part[i].size;
+  char *out = arena_new(arena, char, size);
+  if (!out) return fail(err, SCONCE_NO_MEMORY, "no memory for %zu bytes of WGSL", size);
+  *text = out;
+  for (uint32_t i = 0; i < p.n; i++) {
+    memcpy(out, p.part[i].data, p.part[i].size);
+    out += p.part[i].size;
+  }
+  return SCONCE_OK;
+}
+
+sconce_status wgsl_compose(struct arena *arena, const struct kernel *kernel,
+                           enum wgsl_dialect dialect, const char **text, sconce_error *err) {
+  sconce_status status = compose(arena, kernel, dialect, text, err);
+  if (status != SCONCE_OK) error_prefix(err, "kernel %s/%s: ", kernel->wgsl->name, kernel->name);
+  return status;
+}

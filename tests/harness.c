@@ -1,0 +1,184 @@
+/* The runner: sconce_tests [--list] [--filter TEXT] [--junit FILE] [--repeat N]. */
+#include "harness.h"
+
+#include "base/os.h"
+
+#include <stdarg.h>
+
+enum outcome { PASSED, FAILED, SKIPPED };
+
+struct result {
+  const char *suite, *test;
+  enum outcome outcome;
+  double seconds;
+  char text[1200]; /* first failure, or why skipped */
+};
+
+static struct {
+  struct result *results;
+  size_t n_results, cap;
+  struct result *running;
+} run;
+
+void test_fail(const char *file, int line, const char *format, ...) {
+  char text[1100];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  const char *base = strrchr(file, '/');
+  fprintf(stderr, "FAIL %s/%s %s:%d: %s\n", run.running->suite, run.running->test,
+          base ? base + 1 : file, line, text);
+  if (run.running->outcome != FAILED)
+    snprintf(run.running->text, sizeof run.running->text, "%s:%d: %s", base ? base + 1 : file, line,
+             text);
+  run.running->outcome = FAILED;
+}
+
+void test_skip(const char *format, ...) {
+  if (run.running->outcome == FAILED) return;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(run.running->text, sizeof run.running->text, format, args);
+  va_end(args);
+  run.running->outcome = SKIPPED;
+}
+
+bool test_failed(void) { return run.running->outcome == FAILED; }
+
+static void *counting_resize(void *user, void *block, size_t old_size, size_t size) {
+  struct test_allocator *a = user;
+  if (size > 0 && ++a->calls == a->fail_at) return NULL;
+  void *p = NULL;
+  if (size == 0)
+    free(block);
+  else if (!(p = realloc(block, size)))
+    return NULL;
+  a->live += size - old_size;
+  return p;
+}
+
+void test_allocator_init(struct test_allocator *a, uint64_t fail_at) {
+  *a = (struct test_allocator){.hook = {counting_resize, a}, .fail_at = fail_at};
+}
+
+uint32_t test_random(uint64_t *state) {
+  *state = *state * 6364136223846793005u + 1442695040888963407u;
+  return (uint32_t)(*state >> 33) ^ (uint32_t)*state;
+}
+
+float test_random_float(uint64_t *state) {
+  return (float)(test_random(state) >> 8) / 8388608.0f - 1.0f;
+}
+
+unsigned char *test_read_path(const char *path, size_t *size) {
+  FILE *file = fopen(path, "rb");
+  if (!file) return NULL;
+  fseek(file, 0, SEEK_END);
+  long n = ftell(file);
+  rewind(file);
+  unsigned char *data = n >= 0 ? malloc((size_t)n + 1) : NULL;
+  if (data && fread(data, 1, (size_t)n, file) == (size_t)n) {
+    *size = (size_t)n;
+  } else {
+    free(data);
+    data = NULL;
+  }
+  fclose(file);
+  return data;
+}
+
+unsigned char *test_read(const char *name, size_t *size) {
+  char path[1024];
+  snprintf(path, sizeof path, "%s/tests/data/%s", SCONCE_SOURCE_DIR, name);
+  unsigned char *data = test_read_path(path, size);
+  if (!data) test_fail(__FILE__, __LINE__, "%s: cannot read", path);
+  return data;
+}
+
+static void run_one(const struct test_suite *suite, const struct test *test) {
+  if (run.n_results == run.cap) {
+    run.cap = run.cap ? run.cap * 2 : 64;
+    run.results = realloc(run.results, run.cap * sizeof *run.results);
+  }
+  run.running = &run.results[run.n_results++];
+  *run.running = (struct result){.suite = suite->name, .test = test->name};
+  uint64_t start = os_clock_ns();
+  test->run();
+  run.running->seconds = (double)(os_clock_ns() - start) * 1e-9;
+  if (run.running->seconds > 5)
+    fprintf(stderr, "slow %s/%s: %.1f s\n", suite->name, test->name, run.running->seconds);
+}
+
+static void xml_text(FILE *file, const char *text) {
+  for (; *text; text++) {
+    if (*text == '<') fputs("&lt;", file);
+    else if (*text == '&') fputs("&amp;", file);
+    else if (*text == '"') fputs("&quot;", file);
+    else if ((unsigned char)*text >= 0x20) fputc(*text, file);
+    else fputc(' ', file);
+  }
+}
+
+static bool write_junit(const char *path) {
+  FILE *file = fopen(path, "w");
+  if (!file) return false;
+  fputs("<?xml version=\"1.0\"?>\n<testsuite name=\"sconce\">\n", file);
+  for (size_t i = 0; i < run.n_results; i++) {
+    const struct result *r = &run.results[i];
+    fprintf(file, "<testcase classname=\"%s\" name=\"%s\" time=\"%.3f\">", r->suite, r->test,
+            r->seconds);
+    if (r->outcome != PASSED) {
+      fputs(r->outcome == FAILED ? "<failure message=\"" : "<skipped message=\"", file);
+      xml_text(file, r->text);
+      fputs("\"/>", file);
+    }
+    fputs("</testcase>\n", file);
+  }
+  fputs("</testsuite>\n", file);
+  return fclose(file) == 0;
+}
+
+static int summary(bool verbose) {
+  size_t count[3] = {0};
+  for (size_t i = 0; i < run.n_results; i++) {
+    const struct result *r = &run.results[i];
+    count[r->outcome]++;
+    if (verbose && r->outcome == SKIPPED) printf("skip %s/%s: %s\n", r->suite, r->test, r->text);
+  }
+  printf("%zu passed, %zu failed", count[PASSED], count[FAILED]);
+  if (count[SKIPPED]) printf(", %zu skipped", count[SKIPPED]);
+  putchar('\n');
+  return count[FAILED] || !count[PASSED];
+}
+
+int main(int argc, char **argv) {
+  const char *filter = "", *junit = NULL;
+  long repeat = 1;
+  bool list = false;
+  for (int i = 1; i < argc; i++) {
+    bool more = i + 1 < argc;
+    if (!strcmp(argv[i], "--list")) list = true;
+    else if (!strcmp(argv[i], "--filter") && more) filter = argv[++i];
+    else if (!strcmp(argv[i], "--junit") && more) junit = argv[++i];
+    else if (!strcmp(argv[i], "--repeat") && more) repeat = strtol(argv[++i], NULL, 10);
+    else {
+      fprintf(stderr, "usage: sconce_tests [--list] [--filter TEXT] [--junit FILE] [--repeat N]\n");
+      return 2;
+    }
+  }
+  for (; repeat > 0; repeat--)
+    for (const struct test_suite *suite = test_suites; suite->name; suite++)
+      for (const struct test *test = suite->tests; test->name; test++) {
+        char name[200];
+        snprintf(name, sizeof name, "%s/%s", suite->name, test->name);
+        if (!strstr(name, filter)) continue;
+        if (list) puts(name);
+        else run_one(suite, test);
+      }
+  if (list) return 0;
+  if (junit && !write_junit(junit)) fprintf(stderr, "%s: cannot write\n", junit);
+  int status = summary(true);
+  free(run.results);
+  return status;
+}

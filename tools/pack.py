@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Turns every .wgsl file below SRC into C: its text, its parameter struct, its bindings.
+
+usage: pack.py SRC OUT
+
+A shader is a real WGSL file. This script reads three things from it and nothing else:
+  // uses: grid reduce          libraries (files of src/wgsl) to append
+  struct Params { … }           becomes `struct <kernel>_params` with the same layout
+  @group(0) @binding(i) var<…>  becomes the kernel's binding kinds
+so that host and shader cannot drift apart. OUT gets <kernel>.wgsl.h for each kernel and wgsl.c.
+"""
+
+import pathlib
+import re
+import sys
+
+# WGSL type -> (C type, count, size, alignment) in the uniform address space
+TYPES = {
+    "u32": ("uint32_t", 1, 4, 4),
+    "i32": ("int32_t", 1, 4, 4),
+    "f32": ("float", 1, 4, 4),
+    "vec2<u32>": ("uint32_t", 2, 8, 8),
+    "vec4<u32>": ("uint32_t", 4, 16, 16),
+    "vec4<i32>": ("int32_t", 4, 16, 16),
+    "vec4<f32>": ("float", 4, 16, 16),
+}
+KINDS = {"storage, read": "BIND_READ", "storage, read_write": "BIND_WRITE", "uniform": "BIND_PARAMS"}
+
+
+def stop(path, message):
+    sys.exit(f"{path}: {message}")
+
+
+def without_comments(text):
+    return re.sub(r"//[^\n]*", "", text)
+
+
+def params_fields(path, code):
+    """[(name, C type, count, offset)] and the struct's size."""
+    match = re.search(r"\bstruct\s+Params\s*\{([^}]*)\}", code)
+    if not match:
+        return [], 0
+    fields, at = [], 0
+    for part in re.split(r",(?![^<]*>)", match.group(1)):
+        if not part.strip():
+            continue
+        name, _, kind = (s.strip() for s in part.partition(":"))
+        array = re.fullmatch(r"array<\s*(vec4<[uif]32>)\s*,\s*(\d+)\s*>", kind)
+        base, repeat = (array.group(1), int(array.group(2))) if array else (kind, 1)
+        if base not in TYPES:
+            stop(path, f"Params.{name}: type {kind} is not one of {', '.join(TYPES)} or an array of vec4")
+        ctype, count, size, align = TYPES[base]
+        if at % align:
+            stop(path, f"Params.{name}: at byte {at}, needs a multiple of {align}: reorder or pad")
+        fields.append((name, ctype, count * repeat, at))
+        at += size * repeat
+    size = (at + 15) // 16 * 16
+    if size > 256:
+        stop(path, f"Params has {size} bytes, a slot of the parameter buffer has 256")
+    return fields, size
+
+
+def bindings(path, code):
+    found = re.findall(r"@group\((\d+)\)\s*@binding\((\d+)\)\s*var<([^>]*)>\s*(\w+)", code)
+    kinds = []
+    for i, (group, index, space, name) in enumerate(found):
+        space = re.sub(r"\s*,\s*", ", ", space.strip())
+        if int(group) != 0 or int(index) != i:
+            stop(path, f"binding of '{name}' is ({group}, {index}), expected (0, {i})")
+        if space not in KINDS:
+            stop(path, f"binding of '{name}' has address space '{space}'")
+        kinds.append(KINDS[space])
+    if "BIND_PARAMS" in kinds[:-1]:
+        stop(path, "the parameters must be the last binding")
+    return kinds
+
+
+def c_string(text):
+    lines = text.split("\n")
+    quoted = (line.replace("\\", "\\\\").replace('"', '\\"') for line in lines)
+    return "\n".join(f'    "{line}\\n"' for line in quoted)
+
+
+def write(path, text):
+    """Leaves the file alone if nothing changed, so that nothing is rebuilt."""
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def pack_kernel(src, path, out):
+    text = path.read_text()
+    code = without_comments(text)
+    name = path.stem
+    fields, size = params_fields(path, code)
+    kinds = bindings(path, code)
+    if ("BIND_PARAMS" in kinds) != bool(size):
+        stop(path, "struct Params and its uniform binding come together")
+    uses = re.search(r"^//\s*uses:\s*(.*)$", text, re.M)
+    uses = uses.group(1).split() if uses else []
+    for library in uses:
+        if not (src / "wgsl" / f"{library}.wgsl").exists():
+            stop(path, f"uses '{library}', but src/wgsl/{library}.wgsl does not exist")
+    header = [f"/* Generated from {path.relative_to(src)}. */", '#include "graph/wgsl.h"', "#include <stddef.h>", ""]
+    if size:
+        header.append(f"struct {name}_params {{")
+        at = 0
+        for field, ctype, count, offset in fields:
+            header.append(f"  {ctype} {field}{f'[{count}]' if count > 1 else ''};")
+            at = offset + 4 * count
+        if at < size:
+            header.append(f"  uint32_t pad_[{(size - at) // 4}];")
+        header.append("};")
+        header.append(f"_Static_assert(sizeof(struct {name}_params) == {size}, \"{name}\");")
+    header.append(f"extern const struct wgsl {name}_wgsl;\n")
+    write(out / f"{name}.wgsl.h", "\n".join(header))
+    return (
+        f"const struct wgsl {name}_wgsl = {{\n    .name = \"{name}\",\n"
+        f"    .path = \"{path.relative_to(src).as_posix()}\",\n    .uses = \"{' '.join(uses)}\",\n"
+        f"    .params_size = {size},\n    .n_bindings = {len(kinds)},\n"
+        f"    .bindings = {{{', '.join(kinds) or '0'}}},\n    .text =\n{c_string(text)}}};\n"
+    )
+
+
+def main():
+    src, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    out.mkdir(parents=True, exist_ok=True)
+    body = ['#include "graph/wgsl.h"\n']
+    names, libraries = [], []
+    for path in sorted(src.rglob("*.wgsl")):
+        if path.stem in names:
+            stop(path, "another shader has this name")
+        if path.parent.name == "wgsl":
+            libraries.append(f'    {{"{path.stem}", "{path.relative_to(src).as_posix()}",\n{c_string(path.read_text())}}},')
+        else:
+            names.append(path.stem)
+            body.append(f"extern const struct wgsl {path.stem}_wgsl;\n" + pack_kernel(src, path, out))
+    body.append("const struct wgsl_library wgsl_libraries[] = {\n" + "\n".join(libraries) + "\n    {0},\n};\n")
+    rows = "".join(f"    &{n}_wgsl,\n" for n in names)
+    body.append(f"const struct wgsl *const wgsl_all[] = {{\n{rows}    0,\n}};\n")
+    write(out / "wgsl.c", "\n".join(body))
+
+
+main()
