@@ -39,17 +39,17 @@ SCONCE_API const char *sconce_version(void);
 
 typedef enum sconce_status {
   SCONCE_OK = 0,
-  SCONCE_BAD_ARGUMENT,   /* the caller passed something wrong; the sentence says what */
-  SCONCE_BAD_FILE,       /* bytes that are no valid .pte, .ptd or other file of ours */
-  SCONCE_BAD_GRAPH,      /* a well-formed file whose graph contradicts itself */
-  SCONCE_UNSUPPORTED,    /* valid, but this build or this device cannot do it */
-  SCONCE_NO_MEMORY,      /* the allocator returned NULL */
-  SCONCE_NO_GPU_MEMORY,  /* the device refused a buffer */
-  SCONCE_NO_DEVICE,      /* no WebGPU library, no adapter, or none that matches */
-  SCONCE_GPU_ERROR,      /* the device rejected a shader or a command; the driver's words follow */
-  SCONCE_DEVICE_LOST,    /* the device is gone; close everything that was opened on it */
-  SCONCE_IO_ERROR,       /* the operating system could not open, read or write */
-  SCONCE_CANCELLED,      /* the caller asked for it */
+  SCONCE_BAD_ARGUMENT,  /* the caller passed something wrong; the sentence says what */
+  SCONCE_BAD_FILE,      /* bytes that are no valid .pte, .ptd or other file of ours */
+  SCONCE_BAD_GRAPH,     /* a well-formed file whose graph contradicts itself */
+  SCONCE_UNSUPPORTED,   /* valid, but this build or this device cannot do it */
+  SCONCE_NO_MEMORY,     /* the allocator returned NULL */
+  SCONCE_NO_GPU_MEMORY, /* the device refused a buffer */
+  SCONCE_NO_DEVICE,     /* no WebGPU library, no adapter, or none that matches */
+  SCONCE_GPU_ERROR,     /* the device rejected a shader or a command; the driver's words follow */
+  SCONCE_DEVICE_LOST,   /* the device is gone; close everything that was opened on it */
+  SCONCE_IO_ERROR,      /* the operating system could not open, read or write */
+  SCONCE_CANCELLED,     /* the caller asked for it */
 } sconce_status;
 
 /* Filled on failure only: one lower-case sentence without a full stop, always terminated. */
@@ -90,14 +90,14 @@ typedef struct sconce_log {
 typedef struct sconce_device sconce_device;
 
 typedef struct sconce_device_desc {
-  const char *library;  /* WebGPU library: a path, "wgpu" or "dawn"; default: SCONCE_WEBGPU, then
-                           beside the program, then the system's */
-  const char *adapter;  /* part of an adapter's name, or its index; default: SCONCE_ADAPTER, then
-                           the best hardware adapter, then a software one */
-  const char *disable;  /* features not to use: "f16,subgroups,timestamps,matrix"; what
-                           SCONCE_DISABLE names is disabled as well */
-  const char *limits;   /* caps, "storage_binding=1048576,…" or "default" for WebGPU's default
-                           limits; SCONCE_LIMITS applies as well, the lower cap wins */
+  const char *library; /* WebGPU library: a path, "wgpu" or "dawn"; default: SCONCE_WEBGPU, then
+                          beside the program, then the system's */
+  const char *adapter; /* part of an adapter's name, or its index; default: SCONCE_ADAPTER, then
+                          the best hardware adapter, then a software one */
+  const char *disable; /* features not to use: "f16,subgroups,timestamps,matrix"; what
+                          SCONCE_DISABLE names is disabled as well */
+  const char *limits;  /* caps, "storage_binding=1048576,…" or "default" for WebGPU's default
+                          limits; SCONCE_LIMITS applies as well, the lower cap wins */
   sconce_allocator allocator; /* default: the C library's */
   sconce_log log;
 } sconce_device_desc;
@@ -111,18 +111,18 @@ typedef enum sconce_adapter_type {
 
 /* What a device is and what it lets kernels do. All strings end with a NUL. */
 typedef struct sconce_device_info {
-  char name[128];     /* "NVIDIA H200", "llvmpipe (LLVM 15.0.6, 256 bits)" */
+  char name[128]; /* "NVIDIA H200", "llvmpipe (LLVM 15.0.6, 256 bits)" */
   char driver[192];
   char vendor[64];
-  char api[16];       /* "Vulkan", "Metal", "D3D12", … */
-  char library[32];   /* "wgpu-native", "Dawn" */
+  char api[16];     /* "Vulkan", "Metal", "D3D12", … */
+  char library[32]; /* "wgpu-native", "Dawn" */
   char library_version[32];
   sconce_adapter_type type;
-  bool f16, subgroups, timestamps, matrix;       /* in use: offered and not disabled */
-  uint32_t subgroup_min, subgroup_max;           /* 0 without subgroups */
-  uint64_t max_buffer;                           /* bytes */
-  uint64_t max_storage_binding;                  /* bytes */
-  uint32_t max_storage_buffers;                  /* per stage */
+  bool f16, subgroups, timestamps, matrix; /* in use: offered and not disabled */
+  uint32_t subgroup_min, subgroup_max;     /* 0 without subgroups */
+  uint64_t max_buffer;                     /* bytes */
+  uint64_t max_storage_binding;            /* bytes */
+  uint32_t max_storage_buffers;            /* per stage */
   uint32_t max_workgroup_bytes;
   uint32_t max_workgroup_invocations;
   uint32_t max_workgroup_size[3];
@@ -142,10 +142,10 @@ SCONCE_API const sconce_device_info *sconce_device_describe(const sconce_device 
 
 /* Calls `each` once per adapter that the library offers, in the order of the indices that
  * sconce_device_desc.adapter accepts; the limits are those of the adapter, uncapped. */
-SCONCE_API SCONCE_CHECK sconce_status
-sconce_adapters(const sconce_device_desc *desc,
-                void (*each)(void *user, uint32_t index, const sconce_device_info *info),
-                void *user, sconce_error *err);
+SCONCE_API SCONCE_CHECK sconce_status sconce_adapters(const sconce_device_desc *desc,
+                                                      void (*each)(void *user, uint32_t index,
+                                                                   const sconce_device_info *info),
+                                                      void *user, sconce_error *err);
 
 #ifdef __cplusplus
 }

@@ -112,11 +112,16 @@ static void run_one(const struct test_suite *suite, const struct test *test) {
 
 static void xml_text(FILE *file, const char *text) {
   for (; *text; text++) {
-    if (*text == '<') fputs("&lt;", file);
-    else if (*text == '&') fputs("&amp;", file);
-    else if (*text == '"') fputs("&quot;", file);
-    else if ((unsigned char)*text >= 0x20) fputc(*text, file);
-    else fputc(' ', file);
+    if (*text == '<')
+      fputs("&lt;", file);
+    else if (*text == '&')
+      fputs("&amp;", file);
+    else if (*text == '"')
+      fputs("&quot;", file);
+    else if ((unsigned char)*text >= 0x20)
+      fputc(*text, file);
+    else
+      fputc(' ', file);
   }
 }
 
@@ -158,10 +163,14 @@ int main(int argc, char **argv) {
   bool list = false;
   for (int i = 1; i < argc; i++) {
     bool more = i + 1 < argc;
-    if (!strcmp(argv[i], "--list")) list = true;
-    else if (!strcmp(argv[i], "--filter") && more) filter = argv[++i];
-    else if (!strcmp(argv[i], "--junit") && more) junit = argv[++i];
-    else if (!strcmp(argv[i], "--repeat") && more) repeat = strtol(argv[++i], NULL, 10);
+    if (!strcmp(argv[i], "--list"))
+      list = true;
+    else if (!strcmp(argv[i], "--filter") && more)
+      filter = argv[++i];
+    else if (!strcmp(argv[i], "--junit") && more)
+      junit = argv[++i];
+    else if (!strcmp(argv[i], "--repeat") && more)
+      repeat = strtol(argv[++i], NULL, 10);
     else {
       fprintf(stderr, "usage: sconce_tests [--list] [--filter TEXT] [--junit FILE] [--repeat N]\n");
       return 2;
@@ -173,8 +182,10 @@ int main(int argc, char **argv) {
         char name[200];
         snprintf(name, sizeof name, "%s/%s", suite->name, test->name);
         if (!strstr(name, filter)) continue;
-        if (list) puts(name);
-        else run_one(suite, test);
+        if (list)
+          puts(name);
+        else
+          run_one(suite, test);
       }
   if (list) return 0;
   if (junit && !write_junit(junit)) fprintf(stderr, "%s: cannot write\n", junit);

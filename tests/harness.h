@@ -3,7 +3,8 @@
  *   static void adds(void) { CHECK_EQ(1 + 1, 2); }
  *   const struct test suite_sum[] = {TEST(adds), {0}};
  *
- * A file tests/unit/test_sum.c (or src/ops/sum/test_sum.c) exports suite_sum; the build lists it. */
+ * A file tests/unit/test_sum.c (or src/ops/sum/test_sum.c) exports suite_sum; the build lists it.
+ */
 #ifndef HARNESS_H
 #define HARNESS_H
 
@@ -47,8 +48,7 @@ bool test_failed(void); /* has the running test failed already? */
 #define CHECK_EQ(got, want)                                                                        \
   do {                                                                                             \
     long long got_ = (long long)(got), want_ = (long long)(want);                                  \
-    if (got_ != want_)                                                                             \
-      test_fail(__FILE__, __LINE__, "%s is %lld, want %lld", #got, got_, want_);                   \
+    if (got_ != want_) test_fail(__FILE__, __LINE__, "%s is %lld, want %lld", #got, got_, want_);  \
   } while (0)
 #define CHECK_NEAR(got, want, tolerance)                                                           \
   do {                                                                                             \
@@ -70,8 +70,8 @@ bool test_failed(void); /* has the running test failed already? */
     sconce_status got_ = (expr);                                                                   \
     if (got_ != (want_status) || !strstr((error).text, fragment))                                  \
       test_fail(__FILE__, __LINE__, "%s: %s (\"%s\"), want %s (\"…%s…\")", #expr,                  \
-                sconce_status_name(got_), got_ ? (error).text : "", sconce_status_name(want_status), \
-                fragment);                                                                         \
+                sconce_status_name(got_), got_ ? (error).text : "",                                \
+                sconce_status_name(want_status), fragment);                                        \
   } while (0)
 #define CHECK_OK(expr, error)                                                                      \
   do {                                                                                             \

@@ -24,5 +24,6 @@ bool os_program_folder(char *out, size_t size);
 bool os_module_folder(char *out, size_t size);
 
 uint64_t os_clock_ns(void); /* monotonic */
+void os_sleep_ns(uint64_t ns);
 
 #endif

@@ -86,3 +86,8 @@ uint64_t os_clock_ns(void) {
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
+
+void os_sleep_ns(uint64_t ns) {
+  struct timespec wait = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+  nanosleep(&wait, NULL);
+}

@@ -27,9 +27,7 @@ static inline bool span_slice(struct span s, uint64_t offset, uint64_t size, str
   return true;
 }
 
-static inline struct text text_of(const char *z) {
-  return (struct text){z, z ? strlen(z) : 0};
-}
+static inline struct text text_of(const char *z) { return (struct text){z, z ? strlen(z) : 0}; }
 
 static inline bool text_equal(struct text a, struct text b) {
   return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
@@ -38,9 +36,7 @@ static inline bool text_equal(struct text a, struct text b) {
 static inline bool text_is(struct text a, const char *z) { return text_equal(a, text_of(z)); }
 
 /* Files are little-endian and their fields need not be aligned. */
-static inline uint16_t load_u16(const uint8_t *p) {
-  return (uint16_t)(p[0] | (uint16_t)p[1] << 8);
-}
+static inline uint16_t load_u16(const uint8_t *p) { return (uint16_t)(p[0] | (uint16_t)p[1] << 8); }
 static inline uint32_t load_u32(const uint8_t *p) {
   return (uint32_t)load_u16(p) | (uint32_t)load_u16(p + 2) << 16;
 }

@@ -125,8 +125,7 @@ static sconce_status apply_row(struct arena *arena, struct pieces *p, const char
   struct text word;
   while (set && next_word(&set, ' ', &word)) {
     const char *equals = memchr(word.data, '=', word.size);
-    if (!equals)
-      return fail(err, SCONCE_BAD_ARGUMENT, "'%.*s' is not NAME=VALUE", TEXT(word));
+    if (!equals) return fail(err, SCONCE_BAD_ARGUMENT, "'%.*s' is not NAME=VALUE", TEXT(word));
     struct text name = {word.data, (size_t)(equals - word.data)};
     struct text value = {equals + 1, word.size - name.size - 1};
     if (text_is(name, "use"))
@@ -167,4 +166,46 @@ sconce_status wgsl_compose(struct arena *arena, const struct kernel *kernel,
   sconce_status status = compose(arena, kernel, dialect, text, err);
   if (status != SCONCE_OK) error_prefix(err, "kernel %s/%s: ", kernel->wgsl->name, kernel->name);
   return status;
+}
+
+/* "64", "64u", or the name of an override or const. */
+static bool number_of(struct text code, struct text word,
+                      bool (*lookup)(void *, struct text, double *), void *user, uint32_t *out) {
+  double value;
+  if (lookup(user, word, &value)) {
+    *out = (uint32_t)value;
+    return value >= 0 && value < 4294967296.0;
+  }
+  size_t from, to;
+  if (find_definition(code, word, &from, &to)) word = (struct text){code.data + from, to - from};
+  while (word.size && *word.data == ' ') word.data++, word.size--;
+  uint64_t n = 0;
+  size_t digits = 0;
+  for (; digits < word.size && digits < 9; digits++) {
+    if (word.data[digits] < '0' || word.data[digits] > '9') break;
+    n = n * 10 + (uint64_t)(word.data[digits] - '0');
+  }
+  *out = (uint32_t)n;
+  return digits > 0;
+}
+
+bool wgsl_workgroup_size(const char *text, bool (*lookup)(void *, struct text, double *),
+                         void *user, uint32_t size[3]) {
+  static const char attribute[] = "@workgroup_size(";
+  const char *p = strstr(text, attribute);
+  if (!p) return false;
+  p += sizeof attribute - 1;
+  const char *end = strchr(p, ')');
+  if (!end) return false;
+  size[0] = size[1] = size[2] = 1;
+  for (int axis = 0; axis < 3 && p < end; axis++) {
+    while (p < end && (*p == ' ' || *p == ',')) p++;
+    const char *start = p;
+    while (p < end && is_name(*p)) p++;
+    if (p == start) break;
+    if (!number_of(text_of(text), (struct text){start, (size_t)(p - start)}, lookup, user,
+                   &size[axis]))
+      return false;
+  }
+  return true;
 }

@@ -3,6 +3,7 @@
 #define GRAPH_WGSL_H
 
 #include "base/arena.h"
+#include "base/span.h"
 #include "base/status.h"
 
 enum bind_kind { BIND_READ = 1, BIND_WRITE, BIND_PARAMS };
@@ -43,5 +44,11 @@ enum wgsl_dialect { WGSL_NAGA, WGSL_TINT };
 SCONCE_CHECK sconce_status wgsl_compose(struct arena *arena, const struct kernel *kernel,
                                         enum wgsl_dialect dialect, const char **text,
                                         sconce_error *err);
+
+/* The workgroup size of a composed text: literals, or overrides with their values in the text
+ * unless `lookup` knows another. false if it cannot tell. */
+bool wgsl_workgroup_size(const char *text,
+                         bool (*lookup)(void *user, struct text name, double *out), void *user,
+                         uint32_t size[3]);
 
 #endif

@@ -1,0 +1,145 @@
+/* The WebGPU layer as the rest of the house sees it: no WGPU type leaves src/gpu.
+ *
+ * Every call that can fail reports the driver's own words with what was being done. A lost device
+ * fails every later call with SCONCE_DEVICE_LOST and lets every object be closed. Nothing here
+ * needs a thread; waiting is polling under a blocking wrapper. */
+#ifndef GPU_GPU_H
+#define GPU_GPU_H
+
+#include "graph/wgsl.h"
+
+struct gpu;
+struct gpu_buffer;
+struct gpu_kernel; /* a compiled pipeline; owned by the device's cache */
+struct gpu_group;  /* buffers bound to a kernel */
+struct gpu_read;   /* a staging buffer that the host can map */
+
+struct gpu_desc {
+  const char *library, *adapter, *disable, *limits; /* as in sconce_device_desc */
+  sconce_allocator allocator;
+  sconce_log log;
+  bool allow_null; /* Dawn's Null adapter: checks shaders, computes nothing */
+};
+
+SCONCE_CHECK sconce_status gpu_open(struct gpu **out, const struct gpu_desc *desc,
+                                    sconce_error *err);
+void gpu_close(struct gpu *gpu);
+const sconce_device_info *gpu_info(const struct gpu *gpu);
+SCONCE_CHECK sconce_status gpu_adapters(const struct gpu_desc *desc,
+                                        void (*each)(void *user, uint32_t index,
+                                                     const sconce_device_info *info),
+                                        void *user, sconce_error *err);
+
+/* SCONCE_OK, or why nothing more can be done: lost, or an error that arrived on its own. */
+SCONCE_CHECK sconce_status gpu_check(struct gpu *gpu, sconce_error *err);
+/* Loses the device on purpose: for tests. */
+void gpu_lose(struct gpu *gpu);
+
+/* ---- buffers --------------------------------------------------------------------------------- */
+
+enum gpu_use { GPU_PERSISTENT, GPU_TRANSIENT, GPU_STAGING, GPU_PARAMS, GPU_QUERIES, GPU_USES };
+
+/* `size` is rounded up to 4 bytes; new buffers are zero. */
+SCONCE_CHECK sconce_status gpu_buffer_open(struct gpu *gpu, enum gpu_use use, uint64_t size,
+                                           const char *label, struct gpu_buffer **out,
+                                           sconce_error *err);
+void gpu_buffer_close(struct gpu_buffer *buffer);
+uint64_t gpu_buffer_size(const struct gpu_buffer *buffer);
+
+/* Queued before the next submit. The tail of a last odd word is padded with zeros. */
+SCONCE_CHECK sconce_status gpu_write(struct gpu_buffer *buffer, uint64_t offset, const void *data,
+                                     size_t size, sconce_error *err);
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+enum { GPU_CONSTANTS_MAX = 8 };
+
+/* Values for a shader's override declarations. */
+struct gpu_constants {
+  uint32_t n;
+  struct {
+    const char *name;
+    double value;
+  } item[GPU_CONSTANTS_MAX];
+};
+
+/* From the cache, or compiled: one pipeline per distinct kernel and constants (may be NULL). */
+SCONCE_CHECK sconce_status gpu_kernel_get(struct gpu *gpu, const struct kernel *kernel,
+                                          const struct gpu_constants *constants,
+                                          struct gpu_kernel **out, sconce_error *err);
+/* Calls each for every compiled kernel, with how often it was dispatched. */
+void gpu_kernels(const struct gpu *gpu,
+                 void (*each)(void *user, const struct kernel *kernel, uint64_t dispatches),
+                 void *user);
+/* Does this device offer what the row needs? */
+bool gpu_offers(const struct gpu *gpu, uint32_t needs);
+
+struct gpu_binding {
+  struct gpu_buffer *buffer;
+  uint64_t offset, size; /* bytes; size 0: to the end */
+};
+
+/* One binding per binding of the kernel's shader, in its order. */
+SCONCE_CHECK sconce_status gpu_group_open(struct gpu_kernel *kernel,
+                                          const struct gpu_binding *bindings, uint32_t n,
+                                          struct gpu_group **out, sconce_error *err);
+void gpu_group_close(struct gpu_group *group);
+
+/* ---- work ------------------------------------------------------------------------------------ */
+
+struct gpu_dispatch {
+  struct gpu_group *group; /* knows its kernel */
+  uint32_t grid[3];        /* workgroups */
+};
+
+struct gpu_copy {
+  struct gpu_buffer *from;
+  uint64_t from_offset;
+  struct gpu_read *to;
+  uint64_t to_offset, size; /* offsets and size are multiples of 4 */
+};
+
+/* Dispatches in order in one compute pass, then the copies. */
+struct gpu_batch {
+  const struct gpu_dispatch *dispatches;
+  uint32_t n_dispatches;
+  const struct gpu_copy *copies;
+  uint32_t n_copies;
+};
+
+SCONCE_CHECK sconce_status gpu_submit(struct gpu *gpu, const struct gpu_batch *batch,
+                                      sconce_error *err);
+
+/* Runs a batch with a pass per dispatch and waits: times[2 i] and [2 i + 1] are the start and the
+ * end of dispatch i in nanoseconds of the device's clock. Needs timestamps. */
+SCONCE_CHECK sconce_status gpu_profile(struct gpu *gpu, const struct gpu_batch *batch,
+                                       uint64_t *times, sconce_error *err);
+
+/* Blocks until everything submitted so far is done. */
+SCONCE_CHECK sconce_status gpu_finish(struct gpu *gpu, sconce_error *err);
+
+/* ---- readback -------------------------------------------------------------------------------- */
+
+SCONCE_CHECK sconce_status gpu_read_open(struct gpu *gpu, uint64_t size, struct gpu_read **out,
+                                         sconce_error *err);
+void gpu_read_close(struct gpu_read *read);
+/* After the submit whose copies fill it. */
+SCONCE_CHECK sconce_status gpu_read_begin(struct gpu_read *read, sconce_error *err);
+/* *data is NULL while the device is busy; else the bytes, valid until gpu_read_end. */
+SCONCE_CHECK sconce_status gpu_read_poll(struct gpu_read *read, const void **data,
+                                         sconce_error *err);
+SCONCE_CHECK sconce_status gpu_read_wait(struct gpu_read *read, const void **data,
+                                         sconce_error *err);
+void gpu_read_end(struct gpu_read *read);
+
+/* ---- counters -------------------------------------------------------------------------------- */
+
+struct gpu_stats {
+  uint64_t bytes[GPU_USES];           /* alive now, by use */
+  uint32_t buffers, groups, kernels;  /* alive now */
+  uint64_t buffers_made, groups_made; /* since the device was opened */
+  uint64_t submits, dispatches, writes, bytes_written;
+};
+const struct gpu_stats *gpu_stats(const struct gpu *gpu);
+
+#endif

@@ -1,0 +1,86 @@
+/* Finds and opens the WebGPU library: the one named by the caller or SCONCE_WEBGPU, else the
+ * default one beside the program, beside this library, or wherever the system looks. */
+#include "gpu/api.h"
+
+#include "base/os.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Data and function pointers have one representation wherever dlsym exists. */
+static void set_function(void *slot, void *symbol) { memcpy(slot, &symbol, sizeof symbol); }
+
+static void *open_in(bool (*folder_of)(char *, size_t), const char *file) {
+  char path[1024];
+  if (!folder_of(path, sizeof path)) return NULL;
+  size_t n = strlen(path);
+  if (n + strlen(file) >= sizeof path) return NULL;
+  snprintf(path + n, sizeof path - n, "%s", file);
+  return os_library_open(path);
+}
+
+static void *open_flavour(const struct flavour *flavour) {
+  void *library = open_in(os_program_folder, flavour->file);
+  if (!library) library = open_in(os_module_folder, flavour->file);
+  if (!library) library = os_library_open(flavour->file);
+  return library;
+}
+
+static sconce_status open_library(const char *name, void **out, sconce_error *err) {
+  if (name && strchr(name, '/')) {
+    *out = os_library_open(name);
+    if (*out) return SCONCE_OK;
+    return fail(err, SCONCE_NO_DEVICE, "cannot open the WebGPU library: %s", os_library_error());
+  }
+  for (const struct flavour *const *f = flavours; *f; f++) {
+    if (name && *name && strcmp(name, (*f)->alias) != 0) continue;
+    *out = open_flavour(*f);
+    if (*out) return SCONCE_OK;
+    return fail(err, SCONCE_NO_DEVICE, "%s is neither beside the program nor on the system: %s",
+                (*f)->file, os_library_error());
+  }
+  *out = os_library_open(name);
+  if (*out) return SCONCE_OK;
+  return fail(err, SCONCE_NO_DEVICE, "SCONCE_WEBGPU is '%s': neither a library nor wgpu or dawn",
+              name);
+}
+
+static const struct flavour *recognise(void *library) {
+  for (const struct flavour *const *f = flavours; *f; f++)
+    if (os_library_symbol(library, (*f)->own_symbol)) return *f;
+  return NULL;
+}
+
+sconce_status loader_open(struct webgpu *api, const char *name, sconce_error *err) {
+  *api = (struct webgpu){0};
+  if (!name || !*name) name = getenv("SCONCE_WEBGPU");
+  TRY(open_library(name, &api->library, err));
+  api->flavour = recognise(api->library);
+  if (!api->flavour) {
+    loader_close(api);
+    return fail(err, SCONCE_NO_DEVICE, "'%s' is neither wgpu-native nor Dawn", name ? name : "");
+  }
+  static const char *const names[] = {
+#define X(function) "wgpu" #function,
+      WEBGPU_FUNCTIONS(X)
+#undef X
+  };
+  void *slots[] = {
+#define X(function) &api->function,
+      WEBGPU_FUNCTIONS(X)
+#undef X
+  };
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    void *symbol = os_library_symbol(api->library, names[i]);
+    if (!symbol) {
+      loader_close(api);
+      return fail(err, SCONCE_NO_DEVICE, "the WebGPU library has no function %s", names[i]);
+    }
+    set_function(slots[i], symbol);
+  }
+  return SCONCE_OK;
+}
+
+/* The library stays loaded: wgpu-native keeps threads and thread-local destructors of its own,
+ * and unloading code under them crashes at exit. */
+void loader_close(struct webgpu *api) { *api = (struct webgpu){0}; }

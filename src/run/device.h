@@ -1,0 +1,12 @@
+/* What a public device handle is made of; for src/run only. */
+#ifndef RUN_DEVICE_H
+#define RUN_DEVICE_H
+
+#include "gpu/gpu.h"
+
+struct sconce_device {
+  sconce_allocator allocator;
+  struct gpu *gpu;
+};
+
+#endif

@@ -1,0 +1,97 @@
+/* Test support for what needs a device: see gpu.h. */
+#include "gpu.h"
+
+enum { NOTED_MAX = 4096 };
+
+static struct gpu *shared;
+static struct kernel noted[NOTED_MAX];
+static size_t n_noted;
+
+struct gpu *test_gpu(void) {
+  if (shared) {
+    sconce_error err = {0};
+    if (gpu_check(shared, &err) == SCONCE_OK) return shared;
+    test_fail(__FILE__, __LINE__, "an earlier test left this error: %s", err.text);
+    test_gpu_close();
+  }
+  sconce_error err = {0};
+  if (gpu_open(&shared, &(struct gpu_desc){0}, &err) != SCONCE_OK)
+    test_fail(__FILE__, __LINE__, "no device: %s", err.text);
+  return shared;
+}
+
+static void note(void *user, const struct kernel *kernel, uint64_t dispatches) {
+  (void)user;
+  if (!dispatches || test_kernel_ran(kernel) || n_noted == NOTED_MAX) return;
+  noted[n_noted++] = *kernel;
+}
+
+void test_note_kernels(const struct gpu *gpu) { gpu_kernels(gpu, note, NULL); }
+
+bool test_kernel_ran(const struct kernel *row) {
+  for (size_t i = 0; i < n_noted; i++)
+    if (noted[i].wgsl == row->wgsl && !strcmp(noted[i].name, row->name) &&
+        !strcmp(noted[i].set ? noted[i].set : "", row->set ? row->set : ""))
+      return true;
+  return false;
+}
+
+void test_gpu_close(void) {
+  if (!shared) return;
+  test_note_kernels(shared);
+  gpu_close(shared);
+  shared = NULL;
+}
+
+struct run {
+  struct gpu_buffer *buffers[BINDINGS_MAX];
+  struct gpu_read *reads[BINDINGS_MAX];
+  struct gpu_group *group;
+};
+
+static sconce_status run_bound(struct gpu *gpu, const struct kernel *row,
+                               const struct gpu_constants *constants, struct run *run,
+                               struct test_binding *bindings, const uint32_t grid[3],
+                               sconce_error *err) {
+  struct gpu_kernel *kernel;
+  TRY(gpu_kernel_get(gpu, row, constants, &kernel, err));
+  uint32_t n = row->wgsl->n_bindings, n_copies = 0;
+  struct gpu_binding bound[BINDINGS_MAX];
+  struct gpu_copy copies[BINDINGS_MAX];
+  for (uint32_t i = 0; i < n; i++) {
+    enum gpu_use use = row->wgsl->bindings[i] == BIND_PARAMS ? GPU_PARAMS : GPU_TRANSIENT;
+    TRY(gpu_buffer_open(gpu, use, bindings[i].size, "test", &run->buffers[i], err));
+    TRY(gpu_write(run->buffers[i], 0, bindings[i].data, bindings[i].size, err));
+    bound[i] = (struct gpu_binding){.buffer = run->buffers[i]};
+    if (row->wgsl->bindings[i] != BIND_WRITE) continue;
+    uint64_t size = gpu_buffer_size(run->buffers[i]);
+    TRY(gpu_read_open(gpu, size, &run->reads[i], err));
+    copies[n_copies++] =
+        (struct gpu_copy){.from = run->buffers[i], .to = run->reads[i], .size = size};
+  }
+  TRY(gpu_group_open(kernel, bound, n, &run->group, err));
+  struct gpu_dispatch dispatch = {run->group, {grid[0], grid[1], grid[2]}};
+  TRY(gpu_submit(gpu, &(struct gpu_batch){&dispatch, 1, copies, n_copies}, err));
+  for (uint32_t i = 0; i < n; i++) {
+    if (!run->reads[i]) continue;
+    const void *data;
+    TRY(gpu_read_begin(run->reads[i], err));
+    TRY(gpu_read_wait(run->reads[i], &data, err));
+    memcpy(bindings[i].data, data, bindings[i].size);
+    gpu_read_end(run->reads[i]);
+  }
+  return SCONCE_OK;
+}
+
+sconce_status test_dispatch(struct gpu *gpu, const struct kernel *row,
+                            const struct gpu_constants *constants, struct test_binding *bindings,
+                            const uint32_t grid[3], sconce_error *err) {
+  struct run run = {0};
+  sconce_status status = run_bound(gpu, row, constants, &run, bindings, grid, err);
+  gpu_group_close(run.group);
+  for (uint32_t i = 0; i < BINDINGS_MAX; i++) {
+    gpu_buffer_close(run.buffers[i]);
+    gpu_read_close(run.reads[i]);
+  }
+  return status;
+}

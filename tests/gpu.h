@@ -1,0 +1,27 @@
+/* Test support for what needs a device. */
+#ifndef TEST_GPU_H
+#define TEST_GPU_H
+
+#include "gpu/gpu.h"
+#include "harness.h"
+
+/* One device for all tests, opened on first use as the environment says; NULL (and a failure) if
+ * there is none. Closed, and its kernels noted as dispatched, by test_gpu_close. */
+struct gpu *test_gpu(void);
+void test_gpu_close(void);
+
+/* Runs one kernel over buffers: data goes in, comes back. bindings[i].size bytes each; the last
+ * one holds the parameters if the kernel has any. */
+struct test_binding {
+  void *data;
+  size_t size;
+};
+sconce_status test_dispatch(struct gpu *gpu, const struct kernel *row,
+                            const struct gpu_constants *constants, struct test_binding *bindings,
+                            const uint32_t grid[3], sconce_error *err);
+
+/* Notes which kernels a device ran, and names the rows of the tables that none ever did. */
+void test_note_kernels(const struct gpu *gpu);
+bool test_kernel_ran(const struct kernel *row);
+
+#endif

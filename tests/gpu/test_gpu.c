@@ -1,0 +1,433 @@
+/* The WebGPU layer on a real device: work, limits, features, every kind of failure. */
+#define _GNU_SOURCE
+#include "gpu.h"
+
+#include "base/checked.h"
+#include "gpu/probe.h"
+
+#include "chain.wgsl.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+static const uint32_t one_group[3] = {1, 1, 1};
+
+/* ---- work ------------------------------------------------------------------------------------ */
+
+static void a_kernel_computes(void) {
+  struct gpu *gpu = test_gpu();
+  if (!gpu) return;
+  enum { N = 1000 };
+  uint32_t x[N], y[N] = {0};
+  for (uint32_t i = 0; i < N; i++) x[i] = i * 7;
+  struct chain_params p = {.n = N, .add = 5};
+  struct test_binding b[] = {{x, sizeof x}, {y, sizeof y}, {&p, sizeof p}};
+  sconce_error err = {0};
+  const uint32_t grid[3] = {4, 2, 2}; /* 16 groups of 64, folded over three axes */
+  REQUIRE_OK(test_dispatch(gpu, &probe_kernels[PROBE_CHAIN], NULL, b, grid, &err), err);
+  for (uint32_t i = 0; i < N; i++)
+    if (y[i] != i * 7 + 5) {
+      test_fail(__FILE__, __LINE__, "y[%u] is %u, want %u", i, y[i], i * 7 + 5);
+      return;
+    }
+}
+
+static void overrides_reach_the_pipeline(void) {
+  struct gpu *gpu = test_gpu();
+  if (!gpu) return;
+  uint32_t x[128], y[128] = {0};
+  memset(x, 0, sizeof x);
+  struct chain_params p = {.n = 128, .add = 1};
+  struct test_binding b[] = {{x, sizeof x}, {y, sizeof y}, {&p, sizeof p}};
+  struct gpu_constants wide = {.n = 1, .item = {{"WG", 128}}};
+  sconce_error err = {0};
+  uint32_t kernels = gpu_stats(gpu)->kernels;
+  REQUIRE_OK(test_dispatch(gpu, &probe_kernels[PROBE_CHAIN], &wide, b, one_group, &err), err);
+  CHECK_EQ(y[127], 1); /* with the default of 64 the second half would stay 0 */
+  REQUIRE_OK(test_dispatch(gpu, &probe_kernels[PROBE_CHAIN], &wide, b, one_group, &err), err);
+  CHECK(gpu_stats(gpu)->kernels <= kernels + 1); /* the second time from the cache */
+}
+
+static void odd_tails_are_padded(void) {
+  struct gpu *gpu = test_gpu();
+  if (!gpu) return;
+  struct gpu_buffer *buffer;
+  struct gpu_read *read;
+  sconce_error err = {0};
+  REQUIRE_OK(gpu_buffer_open(gpu, GPU_TRANSIENT, 7, "odd", &buffer, &err), err);
+  CHECK_EQ(gpu_buffer_size(buffer), 8);
+  CHECK_OK(gpu_write(buffer, 0, "abcdefg", 7, &err), err);
+  CHECK_FAILS(gpu_write(buffer, 0, "abcdefghi", 9, &err), SCONCE_BAD_ARGUMENT, err,
+              "write of 9 bytes at 0 into a buffer of 8");
+  CHECK_FAILS(gpu_write(buffer, 2, "ab", 2, &err), SCONCE_BAD_ARGUMENT, err, "at 2");
+  REQUIRE_OK(gpu_read_open(gpu, 8, &read, &err), err);
+  struct gpu_copy copy = {.from = buffer, .to = read, .size = 8};
+  const void *data = NULL;
+  CHECK_OK(gpu_submit(gpu, &(struct gpu_batch){.copies = &copy, .n_copies = 1}, &err), err);
+  CHECK_OK(gpu_read_begin(read, &err), err);
+  CHECK_FAILS(gpu_submit(gpu, &(struct gpu_batch){.copies = &copy, .n_copies = 1}, &err),
+              SCONCE_BAD_ARGUMENT, err, "being read");
+  CHECK_OK(gpu_read_wait(read, &data, &err), err);
+  if (data) CHECK(memcmp(data, "abcdefg\0", 8) == 0);
+  gpu_read_close(read);
+  gpu_buffer_close(buffer);
+}
+
+static void reading_is_begun_polled_and_ended(void) {
+  struct gpu *gpu = test_gpu();
+  if (!gpu) return;
+  struct gpu_read *read;
+  sconce_error err = {0};
+  REQUIRE_OK(gpu_read_open(gpu, 16, &read, &err), err);
+  const void *data = NULL;
+  CHECK_FAILS(gpu_read_poll(read, &data, &err), SCONCE_BAD_ARGUMENT, err, "nothing is being read");
+  for (int round = 0; round < 2; round++) {
+    CHECK_OK(gpu_read_begin(read, &err), err);
+    CHECK_FAILS(gpu_read_begin(read, &err), SCONCE_BAD_ARGUMENT, err, "already");
+    for (int i = 0; i < 1000000 && !data && !test_failed(); i++)
+      CHECK_OK(gpu_read_poll(read, &data, &err), err);
+    CHECK(data != NULL);
+    gpu_read_end(read);
+    data = NULL;
+  }
+  CHECK_OK(gpu_read_begin(read, &err), err);
+  gpu_read_close(read); /* with the map pending */
+}
+
+static void timestamps_are_per_dispatch(void) {
+  struct gpu *gpu = test_gpu();
+  if (!gpu) return;
+  if (!gpu_info(gpu)->timestamps) {
+    test_skip("no timestamps");
+    return;
+  }
+  sconce_error err = {0};
+  struct gpu_kernel *kernel;
+  struct gpu_buffer *x, *y, *params;
+  struct gpu_group *group;
+  struct chain_params p = {.n = 64, .add = 1};
+  REQUIRE_OK(gpu_kernel_get(gpu, &probe_kernels[PROBE_CHAIN], NULL, &kernel, &err), err);
+  REQUIRE_OK(gpu_buffer_open(gpu, GPU_TRANSIENT, 256, "x", &x, &err), err);
+  REQUIRE_OK(gpu_buffer_open(gpu, GPU_TRANSIENT, 256, "y", &y, &err), err);
+  REQUIRE_OK(gpu_buffer_open(gpu, GPU_PARAMS, sizeof p, "p", &params, &err), err);
+  CHECK_OK(gpu_write(params, 0, &p, sizeof p, &err), err);
+  struct gpu_binding b[] = {{.buffer = x}, {.buffer = y}, {.buffer = params}};
+  REQUIRE_OK(gpu_group_open(kernel, b, 3, &group, &err), err);
+  enum { N = 5000 }; /* more than fits one query set */
+  struct gpu_dispatch *d = malloc(N * sizeof *d);
+  uint64_t *times = calloc(2 * N, sizeof *times);
+  for (int i = 0; i < N; i++) d[i] = (struct gpu_dispatch){group, {1, 1, 1}};
+  CHECK_OK(gpu_profile(gpu, &(struct gpu_batch){.dispatches = d, .n_dispatches = N}, times, &err),
+           err);
+  for (int i = 0; i < N; i++)
+    if (!times[2 * i] || times[2 * i + 1] < times[2 * i]) {
+      test_fail(__FILE__, __LINE__, "dispatch %d: from %llu to %llu", i,
+                (unsigned long long)times[2 * i], (unsigned long long)times[2 * i + 1]);
+      break;
+    }
+  free(d);
+  free(times);
+  gpu_group_close(group);
+  gpu_buffer_close(x);
+  gpu_buffer_close(y);
+  gpu_buffer_close(params);
+}
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+static void bad_wgsl_reports_the_compiler(void) {
+  struct gpu *gpu = test_gpu();
+  if (!gpu) return;
+  struct wgsl broken = chain_wgsl;
+  broken.name = "broken";
+  broken.uses = "";
+  broken.text = "@compute @workgroup_size(1) fn main() { let a: u32 = nothing; }\n";
+  struct kernel row = {"row", &broken, NULL, 0};
+  struct gpu_kernel *kernel;
+  sconce_error err = {0};
+  CHECK_FAILS(gpu_kernel_get(gpu, &row, NULL, &kernel, &err), SCONCE_GPU_ERROR, err, "nothing");
+  CHECK(strstr(err.text, "compiling shader 'broken/row'") != NULL);
+  CHECK(kernel == NULL);
+}
+
+static void a_pipeline_that_does_not_fit_is_reported(void) {
+  struct gpu *gpu = test_gpu();
+  if (!gpu) return;
+  struct gpu_constants unknown = {.n = 1, .item = {{"NO_SUCH_OVERRIDE", 1}}};
+  struct gpu_kernel *kernel;
+  sconce_error err = {0};
+  const struct kernel *row = &probe_kernels[PROBE_CHAIN];
+  CHECK_FAILS(gpu_kernel_get(gpu, row, &unknown, &kernel, &err), SCONCE_GPU_ERROR, err,
+              "creating pipeline 'chain/u32'");
+  CHECK(strstr(err.text, "NO_SUCH_OVERRIDE") != NULL);
+}
+
+static void bindings_are_checked_before_the_driver_sees_them(void) {
+  struct gpu *gpu = test_gpu();
+  if (!gpu) return;
+  struct gpu_kernel *kernel;
+  struct gpu_buffer *buffer;
+  struct gpu_group *group;
+  sconce_error err = {0};
+  REQUIRE_OK(gpu_kernel_get(gpu, &probe_kernels[PROBE_CHAIN], NULL, &kernel, &err), err);
+  REQUIRE_OK(gpu_buffer_open(gpu, GPU_TRANSIENT, 64, "b", &buffer, &err), err);
+  struct gpu_binding b[3] = {{.buffer = buffer}, {.buffer = NULL}, {.buffer = buffer}};
+  CHECK_FAILS(gpu_group_open(kernel, b, 2, &group, &err), SCONCE_BAD_ARGUMENT, err,
+              "'chain' has 3 bindings, got 2");
+  CHECK_FAILS(gpu_group_open(kernel, b, 3, &group, &err), SCONCE_BAD_ARGUMENT, err,
+              "binding 1 of 'chain' has no buffer");
+  b[1] = (struct gpu_binding){.buffer = buffer, .offset = 64};
+  CHECK_FAILS(gpu_group_open(kernel, b, 3, &group, &err), SCONCE_BAD_ARGUMENT, err, "at 64");
+  /* A storage buffer where the parameters belong: the driver's own validation error. */
+  b[1] = (struct gpu_binding){.buffer = buffer};
+  CHECK_FAILS(gpu_group_open(kernel, b, 3, &group, &err), SCONCE_GPU_ERROR, err,
+              "binding buffers to 'chain/u32'");
+  CHECK(group == NULL);
+  gpu_buffer_close(buffer);
+  CHECK_OK(gpu_check(gpu, &err), err);
+}
+
+/* One buffer read and written in one dispatch breaks WebGPU's rule; the driver says so when the
+ * commands are encoded, and the process must survive the submit that follows. */
+static void an_invalid_dispatch_is_the_calls_error(void) {
+  struct gpu *gpu = test_gpu();
+  if (!gpu) return;
+  struct gpu_kernel *kernel;
+  struct gpu_buffer *buffer, *params;
+  struct gpu_group *group;
+  sconce_error err = {0};
+  REQUIRE_OK(gpu_kernel_get(gpu, &probe_kernels[PROBE_CHAIN], NULL, &kernel, &err), err);
+  REQUIRE_OK(gpu_buffer_open(gpu, GPU_TRANSIENT, 256, "both", &buffer, &err), err);
+  REQUIRE_OK(gpu_buffer_open(gpu, GPU_PARAMS, 256, "p", &params, &err), err);
+  struct gpu_binding b[] = {{.buffer = buffer}, {.buffer = buffer}, {.buffer = params}};
+  REQUIRE_OK(gpu_group_open(kernel, b, 3, &group, &err), err);
+  struct gpu_dispatch dispatch = {group, {1, 1, 1}};
+  sconce_status status = gpu_submit(gpu, &(struct gpu_batch){&dispatch, 1, NULL, 0}, &err);
+  if (status == SCONCE_OK) status = gpu_finish(gpu, &err); /* Dawn tells at completion */
+  CHECK_EQ(status, SCONCE_GPU_ERROR);
+  CHECK(strlen(err.text) > 20);
+  CHECK_OK(gpu_check(gpu, &err), err); /* and the device goes on */
+  struct gpu_dispatch far = {group, {70000, 1, 1}};
+  CHECK_FAILS(gpu_submit(gpu, &(struct gpu_batch){&far, 1, NULL, 0}, &err), SCONCE_BAD_ARGUMENT,
+              err, "70000 workgroups, at most 65535");
+  gpu_group_close(group);
+  gpu_buffer_close(buffer);
+  gpu_buffer_close(params);
+}
+
+static uint64_t address_space_used(void) {
+  unsigned long long pages = 0;
+  FILE *file = fopen("/proc/self/statm", "r");
+  if (!file || fscanf(file, "%llu", &pages) != 1) pages = 0;
+  if (file) fclose(file);
+  return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* A software device takes its memory from this process, so a limit on the process makes it refuse
+ * a buffer that is within all limits of WebGPU. */
+static void out_of_memory_is_an_error_and_passes(void) {
+  struct gpu *gpu = test_gpu();
+  if (!gpu) return;
+  struct gpu_buffer *buffer;
+  sconce_error err = {0};
+  CHECK_FAILS(gpu_buffer_open(gpu, GPU_TRANSIENT, UINT64_C(1) << 50, "huge", &buffer, &err),
+              SCONCE_NO_GPU_MEMORY, err, "'huge' needs 1125899906842624 bytes");
+  CHECK(buffer == NULL);
+  if (gpu_info(gpu)->type != SCONCE_ADAPTER_SOFTWARE || !address_space_used()) return;
+  struct rlimit before, tight;
+  getrlimit(RLIMIT_AS, &before);
+  tight = before;
+  tight.rlim_cur = address_space_used() + (128u << 20);
+  setrlimit(RLIMIT_AS, &tight);
+  CHECK_FAILS(gpu_buffer_open(gpu, GPU_TRANSIENT, 1000u << 20, "large", &buffer, &err),
+              SCONCE_NO_GPU_MEMORY, err, "creating buffer 'large' of 1048576000 bytes");
+  setrlimit(RLIMIT_AS, &before);
+  CHECK(buffer == NULL);
+  REQUIRE_OK(gpu_buffer_open(gpu, GPU_TRANSIENT, 1 << 20, "small", &buffer, &err), err);
+  gpu_buffer_close(buffer);
+}
+
+static void a_lost_device_fails_calls_and_closes(void) {
+  struct gpu *gpu;
+  sconce_error err = {0};
+  REQUIRE_OK(gpu_open(&gpu, &(struct gpu_desc){0}, &err), err);
+  struct gpu_kernel *kernel;
+  struct gpu_buffer *buffer, *another, *params;
+  struct gpu_group *group;
+  struct gpu_read *read;
+  REQUIRE_OK(gpu_kernel_get(gpu, &probe_kernels[PROBE_CHAIN], NULL, &kernel, &err), err);
+  REQUIRE_OK(gpu_buffer_open(gpu, GPU_TRANSIENT, 256, "x", &buffer, &err), err);
+  REQUIRE_OK(gpu_buffer_open(gpu, GPU_TRANSIENT, 256, "y", &another, &err), err);
+  REQUIRE_OK(gpu_buffer_open(gpu, GPU_PARAMS, 256, "p", &params, &err), err);
+  struct gpu_binding b[] = {{.buffer = buffer}, {.buffer = another}, {.buffer = params}};
+  REQUIRE_OK(gpu_group_open(kernel, b, 3, &group, &err), err);
+  REQUIRE_OK(gpu_read_open(gpu, 256, &read, &err), err);
+  struct gpu_dispatch dispatch = {group, {1, 1, 1}};
+  struct gpu_copy copy = {.from = another, .to = read, .size = 256};
+  CHECK_OK(gpu_submit(gpu, &(struct gpu_batch){&dispatch, 1, &copy, 1}, &err), err);
+  CHECK_OK(gpu_read_begin(read, &err), err);
+  gpu_lose(gpu);
+  const void *data;
+  CHECK_FAILS(gpu_read_wait(read, &data, &err), SCONCE_DEVICE_LOST, err, "the device is lost");
+  CHECK_FAILS(gpu_submit(gpu, &(struct gpu_batch){&dispatch, 1, NULL, 0}, &err), SCONCE_DEVICE_LOST,
+              err, "lost");
+  CHECK_FAILS(gpu_write(buffer, 0, "abcd", 4, &err), SCONCE_DEVICE_LOST, err, "lost");
+  struct gpu_buffer *late;
+  CHECK_FAILS(gpu_buffer_open(gpu, GPU_TRANSIENT, 4, "late", &late, &err), SCONCE_DEVICE_LOST, err,
+              "lost");
+  gpu_read_close(read);
+  gpu_group_close(group);
+  gpu_buffer_close(buffer);
+  gpu_buffer_close(another);
+  gpu_buffer_close(params);
+  CHECK_EQ(gpu_stats(gpu)->buffers, 0);
+  CHECK_EQ(gpu_stats(gpu)->groups, 0);
+  gpu_close(gpu);
+}
+
+/* ---- choice, masks, caps --------------------------------------------------------------------- */
+
+static void wrong_choices_name_what_there_is(void) {
+  struct gpu *gpu;
+  sconce_error err = {0};
+  CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.adapter = "no such card"}, &err), SCONCE_NO_DEVICE,
+              err, "contains 'no such card'; the first is '");
+  CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.adapter = "15"}, &err), SCONCE_NO_DEVICE, err,
+              "no adapter 15, there are");
+  CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.library = "/nonexistent/lib.so"}, &err),
+              SCONCE_NO_DEVICE, err, "/nonexistent/lib.so");
+  CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.library = "libm.so.6"}, &err), SCONCE_NO_DEVICE,
+              err, "neither wgpu-native nor Dawn");
+  CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.disable = "f16,rays"}, &err), SCONCE_BAD_ARGUMENT,
+              err, "'rays'");
+  CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.limits = "buffer=lots"}, &err),
+              SCONCE_BAD_ARGUMENT, err, "'buffer=lots' is not a number");
+  CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.limits = "textures=1"}, &err), SCONCE_BAD_ARGUMENT,
+              err, "unknown limit 'textures=1'");
+  CHECK(gpu == NULL);
+}
+
+static void masked_features_stay_unused(void) {
+  struct gpu *gpu;
+  sconce_error err = {0};
+  REQUIRE_OK(gpu_open(&gpu, &(struct gpu_desc){.disable = "f16,subgroups,timestamps,matrix"}, &err),
+             err);
+  const sconce_device_info *info = gpu_info(gpu);
+  CHECK(!info->f16 && !info->subgroups && !info->timestamps && !info->matrix);
+  CHECK_EQ(info->subgroup_max, 0);
+  struct gpu_kernel *kernel;
+  CHECK_FAILS(gpu_kernel_get(gpu, &probe_kernels[PROBE_SUBGROUP], NULL, &kernel, &err),
+              SCONCE_UNSUPPORTED, err, "needs subgroups, which is not in use here");
+  /* Past our own check the device itself must refuse: the feature was never asked for. */
+  struct kernel sly = probe_kernels[PROBE_SUBGROUP];
+  sly.needs = 0;
+  CHECK_FAILS(gpu_kernel_get(gpu, &sly, NULL, &kernel, &err), SCONCE_GPU_ERROR, err, "subgroup");
+  uint64_t time;
+  CHECK_FAILS(gpu_profile(gpu, &(struct gpu_batch){0}, &time, &err), SCONCE_UNSUPPORTED, err,
+              "timestamps");
+  gpu_close(gpu);
+}
+
+static void capped_limits_are_respected(void) {
+  struct gpu *gpu;
+  sconce_error err = {0};
+  REQUIRE_OK(gpu_open(&gpu, &(struct gpu_desc){.limits = "default,storage_binding=1048576"}, &err),
+             err);
+  const sconce_device_info *info = gpu_info(gpu);
+  CHECK_EQ(info->max_storage_binding, 1048576);
+  CHECK_EQ(info->max_buffer, 256 << 20);
+  CHECK_EQ(info->max_storage_buffers, 8);
+  CHECK_EQ(info->max_workgroup_bytes, 16384);
+  CHECK_EQ(info->max_workgroup_invocations, 256);
+  struct gpu_buffer *buffer, *params;
+  struct gpu_kernel *kernel;
+  struct gpu_group *group;
+  CHECK_FAILS(gpu_buffer_open(gpu, GPU_TRANSIENT, 300 << 20, "big", &buffer, &err),
+              SCONCE_NO_GPU_MEMORY, err, "the device allows 268435456");
+  REQUIRE_OK(gpu_buffer_open(gpu, GPU_TRANSIENT, 2 << 20, "two", &buffer, &err), err);
+  REQUIRE_OK(gpu_buffer_open(gpu, GPU_PARAMS, 256, "p", &params, &err), err);
+  REQUIRE_OK(gpu_kernel_get(gpu, &probe_kernels[PROBE_CHAIN], NULL, &kernel, &err), err);
+  struct gpu_binding b[] = {{.buffer = buffer}, {.buffer = buffer}, {.buffer = params}};
+  CHECK_FAILS(gpu_group_open(kernel, b, 3, &group, &err), SCONCE_UNSUPPORTED, err,
+              "2097152 bytes, the device binds at most 1048576");
+  struct gpu_constants wide = {.n = 1, .item = {{"WG", 512}}};
+  CHECK_FAILS(gpu_kernel_get(gpu, &probe_kernels[PROBE_CHAIN], &wide, &kernel, &err),
+              SCONCE_UNSUPPORTED, err,
+              "'chain/u32' has workgroups of 512 x 1 x 1, the device allows 256 threads");
+  gpu_buffer_close(buffer);
+  gpu_buffer_close(params);
+  gpu_close(gpu);
+}
+
+static void subgroup_sizes_are_known(void) {
+  struct gpu *gpu = test_gpu();
+  if (!gpu) return;
+  const sconce_device_info *info = gpu_info(gpu);
+  if (!info->subgroups) {
+    test_skip("no subgroups");
+    return;
+  }
+  CHECK(info->subgroup_min >= 4 && info->subgroup_max <= 128);
+  CHECK(info->subgroup_min <= info->subgroup_max);
+  uint32_t sizes[2] = {UINT32_MAX, 0};
+  struct test_binding b[] = {{sizes, sizeof sizes}};
+  sconce_error err = {0};
+  REQUIRE_OK(test_dispatch(gpu, &probe_kernels[PROBE_SUBGROUP], NULL, b, one_group, &err), err);
+  CHECK(sizes[0] >= info->subgroup_min && sizes[1] <= info->subgroup_max);
+}
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+static sconce_status open_and_run(const sconce_allocator *allocator, sconce_error *err) {
+  struct gpu *gpu;
+  TRY(gpu_open(&gpu, &(struct gpu_desc){.allocator = *allocator}, err));
+  uint32_t x[4] = {1, 2, 3, 4}, y[4] = {0};
+  struct chain_params p = {.n = 4, .add = 1};
+  struct test_binding b[] = {{x, sizeof x}, {y, sizeof y}, {&p, sizeof p}};
+  sconce_status status = test_dispatch(gpu, &probe_kernels[PROBE_CHAIN], NULL, b, one_group, err);
+  if (status == SCONCE_OK) CHECK_EQ(y[3], 5);
+  CHECK_EQ(gpu_stats(gpu)->buffers, 0);
+  CHECK_EQ(gpu_stats(gpu)->groups, 0);
+  gpu_close(gpu);
+  return status;
+}
+
+static void every_failing_allocation_is_survived(void) {
+  for (uint64_t n = 1; n < 1000; n++) {
+    struct test_allocator alloc;
+    test_allocator_init(&alloc, n);
+    sconce_error err = {0};
+    sconce_status status = open_and_run(&alloc.hook, &err);
+    CHECK_EQ(alloc.live, 0);
+    if (alloc.calls < n) {
+      CHECK_OK(status, err);
+      CHECK(n > 5);
+      return;
+    }
+    if (status != SCONCE_NO_MEMORY)
+      test_fail(__FILE__, __LINE__, "allocation %llu of %llu: %s (%s)", (unsigned long long)n,
+                (unsigned long long)alloc.calls, sconce_status_name(status), err.text);
+    if (test_failed()) return;
+  }
+  test_fail(__FILE__, __LINE__, "more than 1000 allocations");
+}
+
+const struct test suite_gpu[] = {
+    TEST(a_kernel_computes),
+    TEST(overrides_reach_the_pipeline),
+    TEST(odd_tails_are_padded),
+    TEST(reading_is_begun_polled_and_ended),
+    TEST(timestamps_are_per_dispatch),
+    TEST(bad_wgsl_reports_the_compiler),
+    TEST(a_pipeline_that_does_not_fit_is_reported),
+    TEST(bindings_are_checked_before_the_driver_sees_them),
+    TEST(an_invalid_dispatch_is_the_calls_error),
+    TEST(out_of_memory_is_an_error_and_passes),
+    TEST(a_lost_device_fails_calls_and_closes),
+    TEST(wrong_choices_name_what_there_is),
+    TEST(masked_features_stay_unused),
+    TEST(capped_limits_are_respected),
+    TEST(subgroup_sizes_are_known),
+    TEST(every_failing_allocation_is_survived),
+    {0},
+};
