@@ -1,1 +1,54 @@
-int main(void) { return 0; }
+#define _POSIX_C_SOURCE 200809L
+/* sconce: the command. Finds the verb; each verb is a file beside this one. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+  const char *name;
+  int (*run)(int argc, char **argv);
+  const char *what;
+} verbs[] = {
+    {"devices", cli_devices, "the GPUs that WebGPU offers here, with features and limits"},
+    {"bench", cli_bench, "what dispatches, submits and memory cost on a device"},
+};
+enum { VERBS = sizeof verbs / sizeof *verbs };
+
+static void usage(FILE *out) {
+  fputs("usage: sconce VERB [OPTION]…\n\n"
+        "Runs ExecuTorch models on any GPU through WebGPU.\n\nverbs:\n",
+        out);
+  for (int i = 0; i < VERBS; i++) fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].what);
+  fputs("\n`sconce VERB --help` tells more.\n\n"
+        "exit status: 0 done, 1 the job failed, 2 wrong usage\n"
+        "environment:\n"
+        "  SCONCE_WEBGPU   the WebGPU library: wgpu, dawn or a path\n"
+        "  SCONCE_ADAPTER  part of an adapter's name, or its index\n"
+        "  SCONCE_DISABLE  features not to use: f16,subgroups,timestamps,matrix\n"
+        "  SCONCE_LIMITS   caps: default, storage_binding=1048576, …\n"
+        "  SCONCE_WGSL_DIR read shaders from this src/ folder instead of the program\n",
+        out);
+}
+
+int main(int argc, char **argv) {
+  /* Mesa's device-selection layer complains on stderr when there is no desktop session. */
+  if (!getenv("XDG_RUNTIME_DIR")) setenv("NODEVICE_SELECT", "1", 0);
+  if (argc < 2) {
+    usage(stderr);
+    return CLI_USAGE;
+  }
+  if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+    usage(stdout);
+    return CLI_DONE;
+  }
+  if (!strcmp(argv[1], "--version")) {
+    printf("sconce %s\n", sconce_version());
+    return CLI_DONE;
+  }
+  for (int i = 0; i < VERBS; i++)
+    if (!strcmp(argv[1], verbs[i].name)) return verbs[i].run(argc - 2, argv + 2);
+  fprintf(stderr, "sconce: unknown verb '%s'\n", argv[1]);
+  usage(stderr);
+  return CLI_USAGE;
+}

@@ -139,6 +139,8 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_device_open(sconce_device **out,
 SCONCE_API void sconce_device_close(sconce_device *device);
 
 SCONCE_API const sconce_device_info *sconce_device_describe(const sconce_device *device);
+/* Its index among sconce_adapters. */
+SCONCE_API uint32_t sconce_device_adapter(const sconce_device *device);
 
 /* Calls `each` once per adapter that the library offers, in the order of the indices that
  * sconce_device_desc.adapter accepts; the limits are those of the adapter, uncapped. */

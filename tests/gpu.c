@@ -1,6 +1,8 @@
 /* Test support for what needs a device: see gpu.h. */
 #include "gpu.h"
 
+#include "run/tables.h"
+
 enum { NOTED_MAX = 4096 };
 
 static struct gpu *shared;
@@ -20,20 +22,36 @@ struct gpu *test_gpu(void) {
   return shared;
 }
 
+static bool ran(const struct kernel *row) {
+  for (size_t i = 0; i < n_noted; i++)
+    if (noted[i].wgsl == row->wgsl && !strcmp(noted[i].name, row->name)) return true;
+  return false;
+}
+
 static void note(void *user, const struct kernel *kernel, uint64_t dispatches) {
   (void)user;
-  if (!dispatches || test_kernel_ran(kernel) || n_noted == NOTED_MAX) return;
-  noted[n_noted++] = *kernel;
+  if (dispatches && !ran(kernel) && n_noted < NOTED_MAX) noted[n_noted++] = *kernel;
 }
 
 void test_note_kernels(const struct gpu *gpu) { gpu_kernels(gpu, note, NULL); }
 
-bool test_kernel_ran(const struct kernel *row) {
-  for (size_t i = 0; i < n_noted; i++)
-    if (noted[i].wgsl == row->wgsl && !strcmp(noted[i].name, row->name) &&
-        !strcmp(noted[i].set ? noted[i].set : "", row->set ? row->set : ""))
-      return true;
-  return false;
+/* A row that this device can run but no test did is a kernel without a test. */
+void every_kernel_row_was_dispatched(void) {
+  struct gpu *gpu = test_gpu();
+  if (!gpu) return;
+  test_note_kernels(gpu);
+  for (const struct kernel *const *table = kernel_tables; *table; table++)
+    for (const struct kernel *row = *table; row->name; row++)
+      if (gpu_offers(gpu, row->needs) && !ran(row))
+        test_fail(__FILE__, __LINE__, "kernel %s/%s was never dispatched", row->wgsl->name,
+                  row->name);
+}
+
+void nothing_is_left_on_the_gpu(void) {
+  struct gpu *gpu = test_gpu();
+  if (!gpu) return;
+  CHECK_EQ(gpu_stats(gpu)->buffers, 0);
+  CHECK_EQ(gpu_stats(gpu)->groups, 0);
 }
 
 void test_gpu_close(void) {

@@ -20,8 +20,11 @@ sconce_status test_dispatch(struct gpu *gpu, const struct kernel *row,
                             const struct gpu_constants *constants, struct test_binding *bindings,
                             const uint32_t grid[3], sconce_error *err);
 
-/* Notes which kernels a device ran, and names the rows of the tables that none ever did. */
+/* Notes which kernels a device of the test's own ran, before it is closed. */
 void test_note_kernels(const struct gpu *gpu);
-bool test_kernel_ran(const struct kernel *row);
+
+/* Tests that the harness runs at the end of a whole run. */
+void every_kernel_row_was_dispatched(void);
+void nothing_is_left_on_the_gpu(void);
 
 #endif

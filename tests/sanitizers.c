@@ -1,6 +1,8 @@
 /* Defaults for the sanitizers, so that a run needs no environment. */
-__attribute__((visibility("default"))) const char *__asan_default_options(void);
-__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
+#define EXPORT __attribute__((visibility("default")))
+EXPORT const char *__asan_default_options(void);
+EXPORT const char *__lsan_default_suppressions(void);
+EXPORT int dlclose(void *library);
 
 /* Tests make allocations fail on purpose, in drivers too. */
 const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
@@ -8,5 +10,11 @@ const char *__asan_default_options(void) { return "allocator_may_return_null=1";
 /* Drivers and WebGPU libraries keep a few blocks for the life of the process. */
 const char *__lsan_default_suppressions(void) {
   return "leak:libvulkan\nleak:libvk_swiftshader\nleak:libwgpu_native\nleak:libwebgpu_dawn\n"
-         "leak:libLLVM\n";
+         "leak:libLLVM\nleak:libxcb\nleak:libX11\n";
+}
+
+/* A suppression needs the module's name, and a module that was unloaded has none. */
+int dlclose(void *library) {
+  (void)library;
+  return 0;
 }

@@ -76,7 +76,7 @@ def bindings(path, code):
 
 
 def c_string(text):
-    lines = text.split("\n")
+    lines = text.splitlines()
     quoted = (line.replace("\\", "\\\\").replace('"', '\\"') for line in lines)
     return "\n".join(f'    "{line}\\n"' for line in quoted)
 

@@ -108,6 +108,7 @@ struct gpu {
   struct webgpu api;
   WGPUInstance instance;
   WGPUAdapter adapter;
+  uint32_t adapter_index;
   WGPUDevice device;
   WGPUQueue queue;
   sconce_device_info info;

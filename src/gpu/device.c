@@ -306,6 +306,7 @@ static sconce_status open_adapter(struct gpu *gpu, const struct gpu_desc *desc, 
   release_adapters(&gpu->api, &list, status == SCONCE_OK ? chosen : UINT32_MAX);
   if (status != SCONCE_OK) return status;
   gpu->adapter = list.handle[chosen];
+  gpu->adapter_index = chosen;
   gpu->info = list.info[chosen];
   return SCONCE_OK;
 }
@@ -351,6 +352,7 @@ void gpu_close(struct gpu *gpu) {
 }
 
 const sconce_device_info *gpu_info(const struct gpu *gpu) { return &gpu->info; }
+uint32_t gpu_adapter_index(const struct gpu *gpu) { return gpu->adapter_index; }
 const struct gpu_stats *gpu_stats(const struct gpu *gpu) { return &gpu->stats; }
 
 void gpu_lose(struct gpu *gpu) {

@@ -37,22 +37,20 @@ static void encode_dispatch(WGPUComputePassEncoder pass, const struct gpu_dispat
   kernel->gpu->stats.dispatches++;
 }
 
-/* `queries` NULL: all dispatches in one pass. Else a pass each, with its two timestamps. */
+/* Dispatches in passes of `per_pass`; with queries, pass i writes its timestamps 2 i and 2 i + 1. */
 static void encode_passes(struct gpu *gpu, WGPUCommandEncoder encoder,
-                          const struct gpu_batch *batch, WGPUQuerySet queries) {
+                          const struct gpu_batch *batch, uint32_t per_pass, WGPUQuerySet queries) {
   const struct webgpu *api = &gpu->api;
-  WGPUComputePassEncoder pass = NULL;
-  for (uint32_t i = 0; i < batch->n_dispatches; i++) {
-    WGPUPassTimestampWrites times = {
-        .querySet = queries, .beginningOfPassWriteIndex = 2 * i, .endOfPassWriteIndex = 2 * i + 1};
-    if (!pass)
-      pass = api->CommandEncoderBeginComputePass(
-          encoder, &(WGPUComputePassDescriptor){.timestampWrites = queries ? &times : NULL});
-    encode_dispatch(pass, &batch->dispatches[i]);
-    if (!queries && i + 1 < batch->n_dispatches) continue;
+  for (uint32_t at = 0, n = 0; at < batch->n_dispatches; n++) {
+    WGPUPassTimestampWrites times = {.querySet = queries,
+                                     .beginningOfPassWriteIndex = 2 * n,
+                                     .endOfPassWriteIndex = 2 * n + 1};
+    WGPUComputePassEncoder pass = api->CommandEncoderBeginComputePass(
+        encoder, &(WGPUComputePassDescriptor){.timestampWrites = queries ? &times : NULL});
+    for (uint32_t i = 0; i < per_pass && at < batch->n_dispatches; i++)
+      encode_dispatch(pass, &batch->dispatches[at++]);
     api->ComputePassEncoderEnd(pass);
     api->ComputePassEncoderRelease(pass);
-    pass = NULL;
   }
 }
 
@@ -98,7 +96,7 @@ sconce_status gpu_submit(struct gpu *gpu, const struct gpu_batch *batch, sconce_
   TRY(gpu_check(gpu, err));
   TRY(check_batch(gpu, batch, err));
   WGPUCommandEncoder encoder = begin(gpu);
-  encode_passes(gpu, encoder, batch, NULL);
+  encode_passes(gpu, encoder, batch, UINT32_MAX, NULL);
   encode_copies(gpu, encoder, batch);
   return finish_and_submit(gpu, encoder, err);
 }
@@ -120,21 +118,21 @@ static void timing_free(struct gpu *gpu, struct timing *t) {
 }
 
 static sconce_status timing_init(struct gpu *gpu, struct timing *t, uint32_t n, sconce_error *err) {
-  uint64_t size = 16 * (uint64_t)n;
+  uint64_t size = 8 * (uint64_t)n;
   scope_begin(gpu);
   t->queries = gpu->api.DeviceCreateQuerySet(
-      gpu->device, &(WGPUQuerySetDescriptor){.type = WGPUQueryType_Timestamp, .count = 2 * n});
-  TRY(scope_end(gpu, err, "creating %u timestamp queries", 2 * n));
+      gpu->device, &(WGPUQuerySetDescriptor){.type = WGPUQueryType_Timestamp, .count = n});
+  TRY(scope_end(gpu, err, "creating %u timestamp queries", n));
   TRY(gpu_buffer_open(gpu, GPU_QUERIES, size, "timestamps", &t->resolved, err));
   return gpu_read_open(gpu, size, &t->read, err);
 }
 
-static sconce_status profile_part(struct gpu *gpu, const struct gpu_batch *batch, struct timing *t,
-                                  uint64_t *times, sconce_error *err) {
-  uint32_t n = 2 * batch->n_dispatches;
-  TRY(timing_init(gpu, t, batch->n_dispatches, err));
+static sconce_status profile_part(struct gpu *gpu, const struct gpu_batch *batch, uint32_t per_pass,
+                                  struct timing *t, uint64_t *times, sconce_error *err) {
+  uint32_t n = per_pass == 1 ? 2 * batch->n_dispatches : 2;
+  TRY(timing_init(gpu, t, n, err));
   WGPUCommandEncoder encoder = begin(gpu);
-  encode_passes(gpu, encoder, batch, t->queries);
+  encode_passes(gpu, encoder, batch, per_pass, t->queries);
   encode_copies(gpu, encoder, batch);
   gpu->api.CommandEncoderResolveQuerySet(encoder, t->queries, 0, n, t->resolved->handle, 0);
   gpu->api.CommandEncoderCopyBufferToBuffer(encoder, t->resolved->handle, 0,
@@ -150,23 +148,24 @@ static sconce_status profile_part(struct gpu *gpu, const struct gpu_batch *batch
   return SCONCE_OK;
 }
 
-sconce_status gpu_profile(struct gpu *gpu, const struct gpu_batch *batch, uint64_t *times,
-                          sconce_error *err) {
+sconce_status gpu_profile(struct gpu *gpu, const struct gpu_batch *batch, enum gpu_timing timing,
+                          uint64_t *times, sconce_error *err) {
   TRY(gpu_check(gpu, err));
   TRY(check_batch(gpu, batch, err));
   if (!gpu->info.timestamps)
     return fail(err, SCONCE_UNSUPPORTED, "timestamps are not in use on this device");
+  const uint32_t per_pass = timing == GPU_TIME_EACH ? 1 : UINT32_MAX;
   for (uint32_t at = 0; at < batch->n_dispatches;) {
     struct gpu_batch part = {.dispatches = batch->dispatches + at};
     part.n_dispatches = batch->n_dispatches - at;
-    if (part.n_dispatches > QUERIES_MAX / 2) part.n_dispatches = QUERIES_MAX / 2;
+    if (per_pass == 1 && part.n_dispatches > QUERIES_MAX / 2) part.n_dispatches = QUERIES_MAX / 2;
     if (at + part.n_dispatches == batch->n_dispatches) {
       part.copies = batch->copies;
       part.n_copies = batch->n_copies;
     }
-    struct timing timing = {0};
-    sconce_status status = profile_part(gpu, &part, &timing, times + 2 * (size_t)at, err);
-    timing_free(gpu, &timing);
+    struct timing state = {0};
+    sconce_status status = profile_part(gpu, &part, per_pass, &state, times + 2 * (size_t)at, err);
+    timing_free(gpu, &state);
     TRY(status);
     at += part.n_dispatches;
   }

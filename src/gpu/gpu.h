@@ -25,6 +25,7 @@ SCONCE_CHECK sconce_status gpu_open(struct gpu **out, const struct gpu_desc *des
                                     sconce_error *err);
 void gpu_close(struct gpu *gpu);
 const sconce_device_info *gpu_info(const struct gpu *gpu);
+uint32_t gpu_adapter_index(const struct gpu *gpu); /* among gpu_adapters */
 SCONCE_CHECK sconce_status gpu_adapters(const struct gpu_desc *desc,
                                         void (*each)(void *user, uint32_t index,
                                                      const sconce_device_info *info),
@@ -110,10 +111,12 @@ struct gpu_batch {
 SCONCE_CHECK sconce_status gpu_submit(struct gpu *gpu, const struct gpu_batch *batch,
                                       sconce_error *err);
 
-/* Runs a batch with a pass per dispatch and waits: times[2 i] and [2 i + 1] are the start and the
- * end of dispatch i in nanoseconds of the device's clock. Needs timestamps. */
+/* Runs a batch and waits; times are nanoseconds of the device's clock. GPU_TIME_EACH: a pass per
+ * dispatch, times[2 i] and [2 i + 1] are its start and end. GPU_TIME_WHOLE: one pass as always,
+ * times[0] and [1] are its start and end. Needs timestamps. */
+enum gpu_timing { GPU_TIME_EACH, GPU_TIME_WHOLE };
 SCONCE_CHECK sconce_status gpu_profile(struct gpu *gpu, const struct gpu_batch *batch,
-                                       uint64_t *times, sconce_error *err);
+                                       enum gpu_timing timing, uint64_t *times, sconce_error *err);
 
 /* Blocks until everything submitted so far is done. */
 SCONCE_CHECK sconce_status gpu_finish(struct gpu *gpu, sconce_error *err);

@@ -38,6 +38,10 @@ const sconce_device_info *sconce_device_describe(const sconce_device *device) {
   return device ? gpu_info(device->gpu) : NULL;
 }
 
+uint32_t sconce_device_adapter(const sconce_device *device) {
+  return device ? gpu_adapter_index(device->gpu) : UINT32_MAX;
+}
+
 sconce_status sconce_adapters(const sconce_device_desc *desc,
                               void (*each)(void *user, uint32_t index,
                                            const sconce_device_info *info),

@@ -117,7 +117,8 @@ static void timestamps_are_per_dispatch(void) {
   struct gpu_dispatch *d = malloc(N * sizeof *d);
   uint64_t *times = calloc(2 * N, sizeof *times);
   for (int i = 0; i < N; i++) d[i] = (struct gpu_dispatch){group, {1, 1, 1}};
-  CHECK_OK(gpu_profile(gpu, &(struct gpu_batch){.dispatches = d, .n_dispatches = N}, times, &err),
+  CHECK_OK(gpu_profile(gpu, &(struct gpu_batch){.dispatches = d, .n_dispatches = N}, GPU_TIME_EACH,
+                       times, &err),
            err);
   for (int i = 0; i < N; i++)
     if (!times[2 * i] || times[2 * i + 1] < times[2 * i]) {
@@ -323,7 +324,7 @@ static void masked_features_stay_unused(void) {
   sly.needs = 0;
   CHECK_FAILS(gpu_kernel_get(gpu, &sly, NULL, &kernel, &err), SCONCE_GPU_ERROR, err, "subgroup");
   uint64_t time;
-  CHECK_FAILS(gpu_profile(gpu, &(struct gpu_batch){0}, &time, &err), SCONCE_UNSUPPORTED, err,
+  CHECK_FAILS(gpu_profile(gpu, &(struct gpu_batch){0}, GPU_TIME_WHOLE, &time, &err), SCONCE_UNSUPPORTED, err,
               "timestamps");
   gpu_close(gpu);
 }

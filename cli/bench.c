@@ -1,0 +1,92 @@
+/* sconce bench: measurements. */
+#include "cli.h"
+
+#include "sconce_dev.h"
+
+static const char usage[] =
+    "usage: sconce bench --dispatch [-n N] [-r N] [--json]\n"
+    "       sconce bench --memory [--json]\n\n"
+    "Measures the device that SCONCE_ADAPTER names, or the best one.\n\n"
+    "  --dispatch  chains of dispatches, submit and readback, small writes\n"
+    "  --memory    read bandwidth of kernels and upload bandwidth\n"
+    "  -n N        dispatches in a chain (default 1000)\n"
+    "  -r N        repetitions; medians are reported (default 21)\n"
+    "  --json      one object for programs\n";
+
+static void print_dispatch(const sconce_dispatch_costs *c, bool json) {
+  const struct {
+    const char *key, *what;
+    double us;
+  } rows[] = {
+      {"dependent_wall_us", "dependent dispatch, until the host knows", c->dependent_wall_us},
+      {"dependent_cpu_us", "  of which encoding and submitting on the CPU", c->dependent_cpu_us},
+      {"dependent_gpu_us", "  on the GPU, by the device's clock", c->dependent_gpu_us},
+      {"split_wall_us", "the same chain in 8 submits", c->split_wall_us},
+      {"independent_wall_us", "independent dispatch, own output buffer", c->independent_wall_us},
+      {"independent_gpu_us", "  on the GPU, by the device's clock", c->independent_gpu_us},
+      {"submit_map_us", "submit + readback of one word", c->submit_map_us},
+      {"write_us", "queued write of 256 bytes", c->write_us},
+  };
+  if (json) printf("\"dispatches\": %u, \"repeats\": %u", c->dispatches, c->repeats);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (json)
+      printf(", \"%s\": %.3f", rows[i].key, rows[i].us);
+    else
+      printf("  %-46s %9.2f us\n", rows[i].what, rows[i].us);
+}
+
+static void print_memory(const sconce_bandwidth *b, bool json) {
+  if (json) {
+    printf("\"bytes\": %llu, \"read_bytes_per_s\": %.0f, \"upload_bytes_per_s\": %.0f",
+           (unsigned long long)b->size, b->read_bytes_per_s, b->upload_bytes_per_s);
+    return;
+  }
+  char size[32];
+  printf("  %-46s %9.1f GB/s  (%s)\n", "kernels read", b->read_bytes_per_s * 1e-9,
+         cli_bytes(size, b->size));
+  printf("  %-46s %9.1f GB/s\n", "upload", b->upload_bytes_per_s * 1e-9);
+}
+
+static int measure(sconce_device *device, bool dispatch, uint32_t n, uint32_t repeats, bool json) {
+  sconce_error err = {0};
+  const sconce_device_info *info = sconce_device_describe(device);
+  sconce_dispatch_costs costs = {0};
+  sconce_bandwidth bandwidth = {0};
+  sconce_status status = dispatch ? sconce_measure_dispatch(device, n, repeats, &costs, &err)
+                                  : sconce_measure_bandwidth(device, 0, &bandwidth, &err);
+  if (status != SCONCE_OK) return cli_fail(&err);
+  if (json) {
+    printf("{\"device\": ");
+    cli_json_text(stdout, info->name);
+    printf(", \"library\": \"%s %s\", ", info->library, info->library_version);
+  } else {
+    printf("%s (%s), %s %s\n", info->name, info->api, info->library, info->library_version);
+  }
+  if (dispatch)
+    print_dispatch(&costs, json);
+  else
+    print_memory(&bandwidth, json);
+  if (json) puts("}");
+  return CLI_DONE;
+}
+
+int cli_bench(int argc, char **argv) {
+  bool help, dispatch = false, memory = false, json = false;
+  const char *n_text = "1000", *r_text = "21";
+  const struct cli_option options[] = {{"--dispatch", NULL, &dispatch}, {"--memory", NULL, &memory},
+                                       {"-n", &n_text, NULL},           {"-r", &r_text, NULL},
+                                       {"--json", NULL, &json},         {0}};
+  int at = cli_parse(argc, argv, options, usage, &help);
+  if (help) return CLI_DONE;
+  long n = cli_number("-n", n_text, 2, 10000), repeats = cli_number("-r", r_text, 1, 101);
+  if (at != argc || n < 0 || repeats < 0 || dispatch == memory) {
+    if (at >= 0 && n >= 0 && repeats >= 0) fputs(usage, stderr);
+    return CLI_USAGE;
+  }
+  sconce_device *device;
+  sconce_error err = {0};
+  if (cli_open_device(&device, false, &err) != SCONCE_OK) return cli_fail(&err);
+  int result = measure(device, dispatch, (uint32_t)n, (uint32_t)repeats, json);
+  sconce_device_close(device);
+  return result;
+}

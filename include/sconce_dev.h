@@ -1,0 +1,51 @@
+/* For tools and for people who work on Sconce: measurements of a device, and checks of kernels.
+ * Applications need none of this; it may change from version to version. */
+#ifndef SCONCE_DEV_H
+#define SCONCE_DEV_H
+
+#include "sconce.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What dispatches and submits cost here; microseconds, medians over the repetitions. */
+typedef struct sconce_dispatch_costs {
+  uint32_t dispatches; /* in each chain */
+  uint32_t repeats;
+  double dependent_cpu_us;    /* encoding and submitting one dispatch of a dependent chain */
+  double dependent_gpu_us;    /* by the device's clock; 0 without timestamps */
+  double dependent_wall_us;   /* chain / dispatches, until the host knows it is done */
+  double split_wall_us;       /* the same chain in 8 submits */
+  double independent_wall_us; /* own output buffers, nothing depends on anything */
+  double independent_gpu_us;  /* the same by the device\'s clock */
+  double submit_map_us;       /* one dispatch, submit, readback of 4 bytes: begin and poll */
+  double write_us;            /* a queued write of 256 bytes */
+} sconce_dispatch_costs;
+SCONCE_API SCONCE_CHECK sconce_status sconce_measure_dispatch(sconce_device *device,
+                                                              uint32_t dispatches, uint32_t repeats,
+                                                              sconce_dispatch_costs *out,
+                                                              sconce_error *err);
+
+/* Bytes per second that kernels read from device memory; `size` bytes are touched (0: as much as
+ * one binding holds, up to 1 GiB). The sum that was read is checked on the host. */
+typedef struct sconce_bandwidth {
+  uint64_t size; /* bytes read by one pass */
+  double read_bytes_per_s;
+  double upload_bytes_per_s;
+} sconce_bandwidth;
+SCONCE_API SCONCE_CHECK sconce_status sconce_measure_bandwidth(sconce_device *device, uint64_t size,
+                                                               sconce_bandwidth *out,
+                                                               sconce_error *err);
+
+/* Compiles every row of every kernel table that the device can run; with `null_adapter` on Dawn's
+ * Null adapter, where every row can be compiled and nothing runs. Calls each with the row's label
+ * and NULL, or the compiler's words. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_check_kernels(
+    const sconce_device_desc *desc, bool null_adapter,
+    void (*each)(void *user, const char *label, const char *error), void *user, sconce_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,124 @@
+/* Composing kernels: replacements, libraries, directives. */
+#define _POSIX_C_SOURCE 200809L
+#include "harness.h"
+
+#include "graph/wgsl.h"
+
+#include "chain.wgsl.h"
+
+static const char sample[] = "alias T = f32; // storage\n"
+                             "const TILE: u32 = 4u;\n"
+                             "override WG: u32 = 64u;\n"
+                             "override WG_LONG: u32 = 1u;\n"
+                             "@compute @workgroup_size(WG, TILE) fn main() { let T2 = 1; }\n";
+
+static const struct wgsl sample_wgsl = {.name = "sample", .path = "", .uses = "", .text = sample};
+
+static const char *composed(struct arena *arena, const char *set, uint32_t needs,
+                            enum wgsl_dialect dialect) {
+  const char *text = "";
+  sconce_error err = {0};
+  struct kernel row = {"row", &sample_wgsl, set, needs};
+  CHECK_OK(wgsl_compose(arena, &row, dialect, &text, &err), err);
+  return text;
+}
+
+static void rows_replace_whole_definitions(void) {
+  struct arena arena;
+  arena_init(&arena, NULL);
+  CHECK_TEXT(composed(&arena, NULL, 0, WGSL_NAGA), sample);
+  const char *text = composed(&arena, "T=vec4<f16> WG=128u TILE=8u", NEEDS_F16, WGSL_NAGA);
+  CHECK(strstr(text, "enable f16;\nalias T = vec4<f16>; // storage\n") == text);
+  CHECK(strstr(text, "const TILE: u32 = 8u;\noverride WG: u32 = 128u;\n") != NULL);
+  CHECK(strstr(text, "override WG_LONG: u32 = 1u;") != NULL); /* a longer name is another name */
+  arena_free(&arena);
+}
+
+static void directives_depend_on_the_compiler(void) {
+  struct arena arena;
+  arena_init(&arena, NULL);
+  const char *naga = composed(&arena, NULL, NEEDS_SUBGROUPS, WGSL_NAGA);
+  const char *tint = composed(&arena, NULL, NEEDS_SUBGROUPS, WGSL_TINT);
+  CHECK(strstr(naga, "enable") == NULL); /* naga rejects the line */
+  CHECK(strstr(tint, "enable subgroups;") == tint);
+  arena_free(&arena);
+}
+
+static void libraries_are_appended(void) {
+  struct arena arena;
+  arena_init(&arena, NULL);
+  const char *text = composed(&arena, "use=grid", 0, WGSL_NAGA);
+  CHECK(strstr(text, "fn grid_group") != NULL);
+  arena_free(&arena);
+}
+
+static void rows_that_name_nothing_fail(void) {
+  struct arena arena;
+  arena_init(&arena, NULL);
+  static const struct {
+    const char *set, *says;
+  } rows[] = {
+      {"U=f32", "kernel sample/row: sets 'U', which the shader does not define"},
+      {"T2=1", "sets 'T2'"}, /* a local is no definition */
+      {"T", "'T' is not NAME=VALUE"},
+      {"use=nothing", "uses 'nothing', which is no shader library"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct kernel row = {"row", &sample_wgsl, rows[i].set, 0};
+    const char *text;
+    sconce_error err = {0};
+    CHECK_FAILS(wgsl_compose(&arena, &row, WGSL_NAGA, &text, &err), SCONCE_BAD_ARGUMENT, err,
+                rows[i].says);
+  }
+  arena_free(&arena);
+}
+
+static bool wg_is_32(void *user, struct text name, double *out) {
+  (void)user;
+  *out = 32;
+  return text_is(name, "WG");
+}
+
+static bool knows_nothing(void *user, struct text name, double *out) {
+  (void)user, (void)name, (void)out;
+  return false;
+}
+
+static void workgroup_sizes_follow_overrides(void) {
+  uint32_t size[3];
+  CHECK(wgsl_workgroup_size(sample, knows_nothing, NULL, size));
+  CHECK(size[0] == 64 && size[1] == 4 && size[2] == 1);
+  CHECK(wgsl_workgroup_size(sample, wg_is_32, NULL, size));
+  CHECK(size[0] == 32 && size[1] == 4);
+  CHECK(wgsl_workgroup_size("@workgroup_size(8u,2, 3)", knows_nothing, NULL, size));
+  CHECK(size[0] == 8 && size[1] == 2 && size[2] == 3);
+  CHECK(!wgsl_workgroup_size("fn main() {}", knows_nothing, NULL, size));
+  CHECK(!wgsl_workgroup_size("@workgroup_size(a)", knows_nothing, NULL, size));
+}
+
+static void shaders_can_be_read_from_disk(void) {
+  struct arena arena;
+  arena_init(&arena, NULL);
+  struct kernel row = {"u32", &chain_wgsl, NULL, 0};
+  const char *embedded, *read, *missing;
+  sconce_error err = {0};
+  CHECK_OK(wgsl_compose(&arena, &row, WGSL_NAGA, &embedded, &err), err);
+  setenv("SCONCE_WGSL_DIR", SCONCE_SOURCE_DIR "/src", 1);
+  REQUIRE_OK(wgsl_compose(&arena, &row, WGSL_NAGA, &read, &err), err);
+  CHECK_TEXT(read, embedded);
+  setenv("SCONCE_WGSL_DIR", "/nonexistent", 1);
+  CHECK_FAILS(wgsl_compose(&arena, &row, WGSL_NAGA, &missing, &err), SCONCE_IO_ERROR, err,
+              "/nonexistent/gpu/probe/chain.wgsl");
+  unsetenv("SCONCE_WGSL_DIR");
+  arena_free(&arena);
+}
+
+const struct test suite_wgsl[] = {
+    TEST(rows_replace_whole_definitions),
+    TEST(directives_depend_on_the_compiler),
+    TEST(libraries_are_appended),
+    TEST(rows_that_name_nothing_fail),
+    TEST(workgroup_sizes_follow_overrides),
+    TEST(shaders_can_be_read_from_disk),
+    {0},
+};
