@@ -37,14 +37,14 @@ static void encode_dispatch(WGPUComputePassEncoder pass, const struct gpu_dispat
   kernel->gpu->stats.dispatches++;
 }
 
-/* Dispatches in passes of `per_pass`; with queries, pass i writes its timestamps 2 i and 2 i + 1. */
+/* Dispatches in passes of `per_pass`; with queries, pass i writes its timestamps 2 i and 2 i + 1.
+ */
 static void encode_passes(struct gpu *gpu, WGPUCommandEncoder encoder,
                           const struct gpu_batch *batch, uint32_t per_pass, WGPUQuerySet queries) {
   const struct webgpu *api = &gpu->api;
   for (uint32_t at = 0, n = 0; at < batch->n_dispatches; n++) {
-    WGPUPassTimestampWrites times = {.querySet = queries,
-                                     .beginningOfPassWriteIndex = 2 * n,
-                                     .endOfPassWriteIndex = 2 * n + 1};
+    WGPUPassTimestampWrites times = {
+        .querySet = queries, .beginningOfPassWriteIndex = 2 * n, .endOfPassWriteIndex = 2 * n + 1};
     WGPUComputePassEncoder pass = api->CommandEncoderBeginComputePass(
         encoder, &(WGPUComputePassDescriptor){.timestampWrites = queries ? &times : NULL});
     for (uint32_t i = 0; i < per_pass && at < batch->n_dispatches; i++)

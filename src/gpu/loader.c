@@ -10,18 +10,17 @@
 /* Data and function pointers have one representation wherever dlsym exists. */
 static void set_function(void *slot, void *symbol) { memcpy(slot, &symbol, sizeof symbol); }
 
-static void *open_in(bool (*folder_of)(char *, size_t), const char *file) {
-  char path[1024];
-  if (!folder_of(path, sizeof path)) return NULL;
-  size_t n = strlen(path);
-  if (n + strlen(file) >= sizeof path) return NULL;
-  snprintf(path + n, sizeof path - n, "%s", file);
-  return os_library_open(path);
+static void *open_in(bool (*folder_of)(char *, size_t), const char *below, const char *file) {
+  char folder[1024], path[1200];
+  if (!folder_of(folder, sizeof folder)) return NULL;
+  int n = snprintf(path, sizeof path, "%s%s%s", folder, below, file);
+  return n > 0 && (size_t)n < sizeof path ? os_library_open(path) : NULL;
 }
 
 static void *open_flavour(const struct flavour *flavour) {
-  void *library = open_in(os_program_folder, flavour->file);
-  if (!library) library = open_in(os_module_folder, flavour->file);
+  void *library = open_in(os_program_folder, "", flavour->file);
+  if (!library) library = open_in(os_program_folder, "../lib/", flavour->file); /* installed */
+  if (!library) library = open_in(os_module_folder, "", flavour->file);
   if (!library) library = os_library_open(flavour->file);
   return library;
 }

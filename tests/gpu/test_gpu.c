@@ -324,8 +324,8 @@ static void masked_features_stay_unused(void) {
   sly.needs = 0;
   CHECK_FAILS(gpu_kernel_get(gpu, &sly, NULL, &kernel, &err), SCONCE_GPU_ERROR, err, "subgroup");
   uint64_t time;
-  CHECK_FAILS(gpu_profile(gpu, &(struct gpu_batch){0}, GPU_TIME_WHOLE, &time, &err), SCONCE_UNSUPPORTED, err,
-              "timestamps");
+  CHECK_FAILS(gpu_profile(gpu, &(struct gpu_batch){0}, GPU_TIME_WHOLE, &time, &err),
+              SCONCE_UNSUPPORTED, err, "timestamps");
   gpu_close(gpu);
 }
 

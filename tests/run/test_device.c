@@ -80,10 +80,7 @@ static void every_row_passes_tint(void) {
 }
 
 const struct test suite_device[] = {
-    TEST(opens_describes_closes),
-    TEST(lists_adapters_but_never_null),
-    TEST(measures_dispatches_and_memory),
-    TEST(every_row_compiles_here),
-    TEST(every_row_passes_tint),
-    {0},
+    TEST(opens_describes_closes),         TEST(lists_adapters_but_never_null),
+    TEST(measures_dispatches_and_memory), TEST(every_row_compiles_here),
+    TEST(every_row_passes_tint),          {0},
 };

@@ -1,0 +1,52 @@
+# The front door. Each target installs what it misses (tools/setup.sh); a second run is offline.
+#   make          build/sconce            make test      the quick complete set, one device
+#   make demo     a first look            make test-all  every device, library and masked feature
+#   make lint     format, warnings, rules make fuzz SECONDS=60
+#   make dawn     the second WebGPU library (then SCONCE_WEBGPU=dawn)
+#   make install PREFIX=/usr/local
+SETUP = sh tools/setup.sh
+SECONDS ?= 60
+PREFIX ?= /usr/local
+SHARED ?= $(wildcard ../shared)
+
+.PHONY: all demo test test-all lint fuzz dawn install clean release asan
+
+all: release
+
+release asan:
+	@$(SETUP) build
+	@cmake --preset $@ >build/$@-configure.log || { cat build/$@-configure.log; exit 1; }
+	@cmake --build --preset $@
+
+demo: release
+	@$(SETUP) run
+	@build/sconce devices
+	@build/sconce bench --memory
+	@build/sconce bench --dispatch -n 200 -r 5
+
+test: release asan
+	@$(SETUP) run
+	@SCONCE_SHARED="$(abspath $(SHARED))" python3 tools/test.py $(SAMPLED)
+
+test-all: dawn release asan
+	@$(SETUP) run swift lint
+	@SCONCE_SHARED="$(abspath $(SHARED))" python3 tools/test.py --all
+
+lint: release
+	@$(SETUP) lint
+	@python3 tools/lint.py
+
+fuzz:
+	@$(SETUP) build lint
+	@cmake --preset fuzz >build/fuzz-configure.log || { cat build/fuzz-configure.log; exit 1; }
+	@cmake --build --preset fuzz
+	@python3 tools/fuzz.py $(SECONDS)
+
+dawn:
+	@$(SETUP) build dawn
+
+install: release
+	@cmake --install build/release --prefix "$(PREFIX)"
+
+clean:
+	rm -rf build/release build/asan build/debug build/fuzz build/sconce* build/libsconce*

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""The rules of STYLE.md that a script can check. Prints file:line: what, exits 1 on any finding."""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Werror".split()
+
+# Who may include whom: folder of src/ -> folders it sees. Exceptions name a single header.
+MAY_INCLUDE = {
+    "base": {"base"},
+    "format": {"base", "format"},
+    "graph": {"base", "format", "graph"},
+    "ops": {"base", "graph", "ops"},
+    "gpu": {"base", "graph", "gpu"},
+    "run": {"base", "format", "graph", "ops", "gpu", "run"},
+    "llm": {"base", "llm"},
+    "cli": {"cli"},
+}
+BANNED = {
+    r"\b(malloc|calloc|realloc|free)\s*\(": "memory goes through base/arena.h",
+    r"\b(abort|exit|_exit|longjmp|setjmp)\s*\(": "a library does not end the process",
+    r"\b(printf|puts|fprintf|putchar|perror)\s*\(": "a library does not print",
+    r"\bassert\s*\(": "input is checked with fail(); invariants with a test",
+    r"\b(strcpy|strcat|sprintf|vsprintf|gets|strtok|atoi|atol|atof|alloca|scanf|sscanf)\s*\(": "unbounded or unchecked",
+}
+findings = []
+
+
+def finding(path, line, text):
+    findings.append(f"{path.relative_to(ROOT)}:{line}: {text}")
+
+
+def without_comments(text):
+    """Same lines, comments and string contents blanked."""
+    def blank(match):
+        return re.sub(r"[^\n]", " ", match.group(0))
+    return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', blank, text, flags=re.S)
+
+
+def tracked(*patterns):
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", *patterns], cwd=ROOT, check=True,
+                            capture_output=True, text=True).stdout.split("\n")
+    return [ROOT / name for name in listed if name and (ROOT / name).exists()]
+
+
+def module_of(path):
+    parts = path.relative_to(ROOT).parts
+    return parts[1] if parts[0] == "src" else parts[0]
+
+
+def check_includes(path, text):
+    module = module_of(path)
+    is_test = path.name.startswith("test_")
+    for number, line in enumerate(text.split("\n"), 1):
+        match = re.match(r'\s*#include\s+"([^"]+)"', line)
+        if not match or is_test or module not in MAY_INCLUDE:
+            continue
+        name = match.group(1)
+        if name in ("wgpu.h", "webgpu.h"):
+            if path.relative_to(ROOT).as_posix() != "src/gpu/api.h":
+                finding(path, number, f"{name} is for src/gpu/api.h alone")
+            continue
+        folder = name.split("/")[0] if "/" in name else None
+        if folder and folder not in MAY_INCLUDE[module]:
+            finding(path, number, f"{module} may not include {name}")
+
+
+def check_banned(path, code):
+    name = path.relative_to(ROOT).as_posix()
+    for number, line in enumerate(code.split("\n"), 1):
+        for pattern, why in BANNED.items():
+            match = re.search(pattern, line)
+            if match and not (name == "src/base/arena.c" and "malloc" in pattern):
+                finding(path, number, f"{match.group(1)}: {why}")
+
+
+def check_sizes(path, code):
+    lines = code.split("\n")
+    limit = 400 if path.suffix == ".h" else 800
+    if len(lines) > limit:
+        finding(path, len(lines), f"{len(lines)} lines, at most {limit}")
+    start = None
+    for number, line in enumerate(lines, 1):
+        if len(line) > 100:
+            finding(path, number, f"{len(line)} columns, at most 100")
+        if line.startswith("}"):
+            if start and number - start > 100:
+                finding(path, start, f"a function of {number - start} lines, at most 100")
+            start = None
+        elif line.endswith("{") and line[:1] not in (" ", "}", "#", "") and "(" in line:
+            start = number
+
+
+def check_text(path, text):
+    for number, line in enumerate(text.split("\n"), 1):
+        if re.search(r"\b(TODO|FIXME|XXX)\b", line):
+            finding(path, number, "unfinished work is not left in a comment")
+        if line.rstrip() != line:
+            finding(path, number, "trailing blanks")
+
+
+def check_format(files):
+    done = subprocess.run(["clang-format-19", "--dry-run", "-Werror", *map(str, files)], cwd=ROOT,
+                          capture_output=True, text=True)
+    if done.returncode:
+        findings.extend(l for l in done.stderr.split("\n") if "error:" in l)
+
+
+def check_warnings():
+    """The whole tree under gcc and clang with warnings as errors."""
+    for compiler in ("gcc", "clang-19"):
+        with tempfile.TemporaryDirectory() as folder:
+            configure = ["cmake", "-S", str(ROOT), "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug",
+                         f"-DCMAKE_C_COMPILER={compiler}", "-DSCONCE_WERROR=ON"]
+            build = ["cmake", "--build", folder]
+            for command in (configure, build):
+                done = subprocess.run(command, capture_output=True, text=True)
+                if done.returncode:
+                    lines = [l for l in done.stdout.split("\n") + done.stderr.split("\n") if "error" in l or "warning" in l]
+                    findings.extend(f"{compiler}: {l}" for l in lines[:20] or ["build failed"])
+                    break
+
+
+def check_symbols():
+    """Nothing but sconce_* leaves the libraries."""
+    for library, flags in (("libsconce.so", "-D"), ("libsconce.a", "-g")):
+        path = ROOT / "build" / library
+        listed = subprocess.run(["nm", flags, "--defined-only", str(path)], capture_output=True, text=True)
+        for line in listed.stdout.split("\n"):
+            symbol = line.split()[-1] if len(line.split()) == 3 else None
+            if symbol and not symbol.startswith("sconce_"):
+                findings.append(f"{library}: exports {symbol}")
+
+
+def main():
+    c_files = tracked("*.c", "*.h")
+    for path in c_files:
+        text = path.read_text()
+        code = without_comments(text)
+        check_text(path, text)
+        check_sizes(path, text)
+        if path.relative_to(ROOT).parts[0] in ("src", "cli"):
+            check_includes(path, text)
+        if path.relative_to(ROOT).parts[0] == "src" and not path.name.startswith("test_"):
+            check_banned(path, code)
+    for path in tracked("*.wgsl", "*.py", "*.sh", "Makefile", "CMakeLists.txt"):
+        if path.name != "lint.py":
+            check_text(path, path.read_text())
+    check_format(c_files)
+    if "--fast" not in sys.argv:
+        check_warnings()
+        check_symbols()
+    for line in findings:
+        print(line)
+    print(f"lint: {len(findings)} findings")
+    sys.exit(1 if findings else 0)
+
+
+main()

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Runs the tests and prints `N passed, N failed` last.
+
+usage: test.py [--all | --sampled] [--filter TEXT] [--junit FOLDER]
+
+Without options: the C tests on the best device here (lavapipe where there is no GPU) under the
+sanitizers, then tests/tool. --all: on every software device and library, with features masked and
+limits capped. --sampled: one run of each kind of those, for CI.
+"""
+
+import argparse
+import glob
+import importlib.util
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+import traceback
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SWIFT = "/usr/lib/chromium/vk_swiftshader_icd.json"
+
+
+def lavapipe():
+    found = sorted(glob.glob("/usr/share/vulkan/icd.d/lvp_icd*.json"))
+    return found[0] if found else ""
+
+
+def configurations(mode):
+    """(name, environment) of each run of the C tests."""
+    lvp, swift = {"VK_ICD_FILENAMES": lavapipe()}, {"VK_ICD_FILENAMES": SWIFT}
+    if mode == "quick":
+        return [("this machine", {})]
+    masks = {
+        "": {},
+        "no f16": {"SCONCE_DISABLE": "f16"},
+        "no subgroups": {"SCONCE_DISABLE": "subgroups"},
+        "nothing optional": {"SCONCE_DISABLE": "f16,subgroups,timestamps"},
+        "default limits": {"SCONCE_LIMITS": "default"},
+        "1 MiB bindings": {"SCONCE_LIMITS": "storage_binding=1048576"},
+        "nothing optional, default limits": {
+            "SCONCE_DISABLE": "f16,subgroups,timestamps,matrix",
+            "SCONCE_LIMITS": "default",
+        },
+    }
+    runs = [("lavapipe " + m, {**lvp, **e}) for m, e in masks.items()]
+    runs += [("SwiftShader " + m, {**swift, **e}) for m, e in masks.items()]
+    dawn = {**swift, "SCONCE_WEBGPU": "dawn"}
+    runs += [("Dawn on SwiftShader " + m, {**dawn, **masks[m]}) for m in ("", "nothing optional")]
+    if mode == "sampled":
+        keep = ("lavapipe ", "lavapipe nothing optional, default limits", "SwiftShader ",
+                "SwiftShader 1 MiB bindings", "Dawn on SwiftShader ")
+        runs = [r for r in runs if r[0] in keep]
+    return [(name.strip(), env) for name, env in runs]
+
+
+class Totals:
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def add(self, passed, failed, skipped=0):
+        self.passed += passed
+        self.failed += failed
+        self.skipped += skipped
+
+
+def run_c_tests(name, extra, options, totals):
+    env = {**os.environ, "NODEVICE_SELECT": "1", **extra}
+    command = [str(ROOT / "build/asan/sconce_tests")]
+    if options.filter:
+        command += ["--filter", options.filter]
+    if options.junit:
+        pathlib.Path(options.junit).mkdir(parents=True, exist_ok=True)
+        command += ["--junit", f"{options.junit}/{re.sub(r'[^a-z0-9]+', '-', name.lower())}.xml"]
+    start = time.time()
+    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", cwd=ROOT)
+    counts = re.search(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", done.stdout, re.M)
+    passed, failed, skipped = (int(n or 0) for n in counts.groups()) if counts else (0, 1, 0)
+    if done.returncode != 0 and failed == 0 and (passed or not options.filter):
+        failed = 1  # a sanitizer's finding, or a crash after the summary
+    totals.add(passed, failed, skipped)
+    verdict = "ok" if failed == 0 else "FAILED"
+    print(f"{name}: {verdict}, {passed} passed, {failed} failed, {skipped} skipped, {time.time() - start:.0f} s",
+          flush=True)
+    shown = done.stdout if failed else "\n".join(l for l in done.stdout.splitlines() if l.startswith("skip "))
+    if shown:
+        print("\n".join("    " + line for line in shown.splitlines()[-120:]), flush=True)
+
+
+def run_tool_tests(options, totals):
+    """Every function test_* of every tests/tool/test_*.py; an exception is a failure."""
+    sys.path.insert(0, str(ROOT / "tests/tool"))
+    passed = failed = 0
+    for path in sorted((ROOT / "tests/tool").glob("test_*.py")):
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        for name, function in vars(module).items():
+            if not name.startswith("test_") or options.filter not in f"{path.stem}/{name}":
+                continue
+            try:
+                function()
+                passed += 1
+            except Exception:
+                failed += 1
+                print(f"FAIL {path.stem}/{name}\n{traceback.format_exc()}", flush=True)
+    totals.add(passed, failed)
+    print(f"tools: {passed} passed, {failed} failed", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--sampled", action="store_true")
+    parser.add_argument("--filter", default="")
+    parser.add_argument("--junit", default="")
+    options = parser.parse_args()
+    totals = Totals()
+    mode = "all" if options.all else "sampled" if options.sampled else "quick"
+    for name, env in configurations(mode):
+        run_c_tests(name, env, options, totals)
+    run_tool_tests(options, totals)
+    skipped = f", {totals.skipped} skipped" if totals.skipped else ""
+    print(f"{totals.passed} passed, {totals.failed} failed{skipped}")
+    sys.exit(1 if totals.failed or not totals.passed else 0)
+
+
+main()
