@@ -15,6 +15,7 @@ mkdir -p "$deps"
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 have() { command -v "$1" >/dev/null 2>&1; }
+any_of() { for file in "$@"; do [ -e "$file" ] && return 0; done; return 1; }
 
 # packages WHY PACKAGE…
 packages() {
@@ -101,13 +102,11 @@ build() {
 run() {
   [ "$(uname -s)" = Linux ] || return 0
   if ! ldconfig -p 2>/dev/null | grep -q 'libvulkan\.so\.1'; then
-    ls /usr/lib/*/libvulkan.so.1 /usr/lib/libvulkan.so.1 >/dev/null 2>&1 ||
-      packages "the Vulkan loader" libvulkan1
+    any_of /usr/lib/*/libvulkan.so.1 /usr/lib/libvulkan.so.1 || packages "the Vulkan loader" libvulkan1
   fi
   [ -n "${VK_ICD_FILENAMES:-}${VK_DRIVER_FILES:-}" ] && return 0
-  ls /dev/dri/renderD* /dev/nvidia0 >/dev/null 2>&1 && return 0
-  ls /usr/share/vulkan/icd.d/lvp_icd*.json /etc/vulkan/icd.d/*.json >/dev/null 2>&1 ||
-    packages "a software Vulkan device, since there is no GPU" mesa-vulkan-drivers
+  any_of /dev/dri/renderD* /dev/nvidia0 && return 0
+  any_of /usr/share/vulkan/icd.d/lvp_icd*.json || packages "a software Vulkan device, since there is no GPU" mesa-vulkan-drivers
 }
 
 lint() {

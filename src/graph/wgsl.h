@@ -27,6 +27,8 @@ extern const struct wgsl_library wgsl_libraries[]; /* ends with a row without a 
 
 enum kernel_needs { NEEDS_F16 = 1, NEEDS_SUBGROUPS = 2, NEEDS_MATRIX = 4 };
 
+struct caps; /* graph.h */
+
 /* One way to run a shader: a row of a kernel table. `set` replaces right-hand sides of the file's
  * alias, const and override lines and may append libraries: "T=vec4<f32> WG=128u use=vec4". */
 struct kernel {
@@ -34,6 +36,12 @@ struct kernel {
   const struct wgsl *wgsl;
   const char *set;
   uint32_t needs; /* enum kernel_needs */
+  /* May this row run this problem? NULL: always. `problem` is what the operator's table agreed on,
+   * `caps` what the device allows. */
+  bool (*fits)(const void *problem, const struct caps *caps);
+  uint32_t tile[3];         /* what one workgroup computes, in the operator's own terms */
+  uint32_t threads;         /* of a workgroup; 0: at most 64 */
+  uint32_t workgroup_bytes; /* of workgroup memory */
 };
 
 /* Which compiler will read the text: Tint wants directives that naga rejects. */

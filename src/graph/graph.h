@@ -1,0 +1,177 @@
+/* The graph: values and nodes of one method in one arena, and the plan that its operators make.
+ *
+ * Dims in a file are upper bounds (dim_max); every tensor also has live dims, dense from offset 0.
+ * A chain is in dependency order, so one forward pass over it makes every shape and scalar exact.
+ * Nothing here knows the GPU: buffers are numbers, dispatches are records. */
+#ifndef GRAPH_GRAPH_H
+#define GRAPH_GRAPH_H
+
+#include "base/log.h"
+#include "format/vkgraph.h"
+#include "graph/wgsl.h"
+
+enum { RANK_MAX = VK_MAX_RANK, NODE_EXTRAS = 6, PARAMS_MAX = 256 };
+#define NO_VALUE UINT32_MAX
+
+/* How a constant's bytes are laid out on the device. */
+enum pack_form {
+  PACK_PLAIN,      /* as in the file */
+  PACK_TRANSPOSED, /* a matrix (rows, cols) as (cols, rows) */
+};
+
+struct tensor {
+  enum vk_dtype dtype;
+  uint32_t rank;
+  uint32_t dim_max[RANK_MAX], dim_live[RANK_MAX]; /* outermost first */
+  bool constant;     /* has initial bytes, and a buffer that persists */
+  bool written;      /* a constant that nodes write (a KV cache), initialised at load and reset */
+  bool input, output;
+  bool scratch;      /* made by an operator, lives during its node */
+  struct span bytes; /* constant: in the file, exactly its size */
+  enum pack_form form;
+  uint32_t root;     /* the value whose buffer this one uses; itself, or what it is a view of */
+  uint32_t buffer;   /* of a root: index into graph->buffers */
+  const void *host;  /* input: its elements in this dtype while a call is being planned, or NULL */
+};
+
+struct value {
+  enum vk_kind kind;
+  uint32_t stamp; /* the call in which its dims or its number last changed */
+  union {
+    int64_t i; /* Int; SymInt: live */
+    double d;
+    bool b;
+    struct text text;
+    struct tensor tensor;
+    struct {
+      uint32_t n;
+      union {
+        const int64_t *ints;
+        const double *doubles;
+        const bool *bools;
+        const uint32_t *ids; /* ValueList; NO_VALUE: none */
+      };
+    } list;
+  };
+};
+
+/* What a kernel is bound to: a value's buffer, or a part of it. */
+struct operand {
+  uint32_t value;
+  uint64_t offset, size; /* bytes; size 0: the whole tensor at its maximum */
+};
+
+/* One dispatch. */
+struct record {
+  const struct kernel *row;
+  uint32_t n_operands;
+  struct operand operands[BINDINGS_MAX];
+  uint32_t grid[3];
+  uint32_t params_size;
+  uint8_t params[PARAMS_MAX];
+};
+
+struct node {
+  const struct op *op;
+  const char *name; /* as in the file */
+  uint32_t index;   /* in the file's chain, for messages */
+  uint32_t n_args;
+  const uint32_t *args; /* value ids; the last is the output (a ValueList if several) */
+  uint32_t extra[NODE_EXTRAS]; /* values that op->prepare made: packed constants, scratch */
+  struct record *records;
+  uint32_t n_records, cap_records;
+  bool stale; /* its records do not match its arguments */
+};
+
+enum buffer_kind { BUFFER_CONSTANT, BUFFER_STATE, BUFFER_INPUT, BUFFER_OUTPUT, BUFFER_TRANSIENT };
+
+struct buffer {
+  enum buffer_kind kind;
+  uint64_t size;  /* bytes, at least 4, a multiple of 4 */
+  uint32_t value; /* whose bytes initialise it: constants and state */
+};
+
+/* What a device lets kernels do, as operators see it; NULL limits never occur. */
+struct caps {
+  bool f16, subgroups, matrix;
+  uint32_t subgroup_min, subgroup_max;
+  uint64_t max_storage_binding, max_buffer;
+  uint32_t max_storage_buffers, max_workgroup_bytes, max_invocations, max_workgroups;
+  uint32_t storage_alignment;
+};
+
+struct graph {
+  struct arena arena;
+  sconce_log log;
+  struct caps caps;
+  struct value *values;
+  uint32_t n_values, cap_values;
+  struct node *nodes;
+  uint32_t n_nodes, cap_nodes;
+  uint32_t *inputs, *outputs; /* value ids: tensors or SymInts */
+  uint32_t n_inputs, n_outputs;
+  struct buffer *buffers;
+  uint32_t n_buffers;
+  uint32_t call;         /* stamp of the call being planned, from 1 */
+  uint32_t nodes_planned; /* nodes whose records the last call made anew */
+  const char *force;     /* name of the kernel row to prefer, for tests and benches */
+  struct undo *undo;     /* what this call changed, newest first */
+  struct undo *undo_free;
+};
+
+void graph_init(struct graph *g, const sconce_allocator *allocator, const struct caps *caps);
+void graph_free(struct graph *g);
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+/* A new value, zeroed; NO_VALUE with an error when memory runs out. */
+uint32_t graph_add_value(struct graph *g, enum vk_kind kind, sconce_error *err);
+uint32_t graph_add_tensor(struct graph *g, enum vk_dtype dtype, uint32_t rank,
+                          const uint32_t *dims, sconce_error *err);
+/* Finds the operator by name; SCONCE_UNSUPPORTED if this build has none. args are copied. */
+SCONCE_CHECK sconce_status graph_add_node(struct graph *g, struct text name, uint32_t index,
+                                          const uint32_t *args, uint32_t n_args, sconce_error *err);
+/* Adds a delegate's values and chain. map[i] is the graph's value for the delegate's value i where
+ * the caller has one already, else NO_VALUE on entry; it is complete on return. */
+SCONCE_CHECK sconce_status graph_add_delegate(struct graph *g, const struct vkgraph *vk,
+                                              uint32_t *map, sconce_error *err);
+/* After the last node and with inputs and outputs set: views, prepare, buffers, a first plan at the
+ * maximum dims. */
+SCONCE_CHECK sconce_status graph_finish(struct graph *g, sconce_error *err);
+
+/* A constant in another layout; the same one for the same bytes and form. */
+SCONCE_CHECK sconce_status graph_packed(struct graph *g, uint32_t value, enum pack_form form,
+                                        uint32_t *out, sconce_error *err);
+/* Memory of a node's own, sized for the whole live range. */
+SCONCE_CHECK sconce_status graph_scratch(struct graph *g, enum vk_dtype dtype, uint64_t numel,
+                                         uint32_t *out, sconce_error *err);
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+uint64_t tensor_numel(const struct tensor *t);     /* live */
+uint64_t tensor_numel_max(const struct tensor *t);
+uint64_t tensor_nbytes_max(const struct tensor *t);
+uint64_t tensor_nbytes(const struct tensor *t);    /* live */
+/* "float32 [2, 3]" of the live dims; returns out. */
+const char *tensor_text(const struct tensor *t, char out[120]);
+
+/* The registry; NULL if there is no such operator. */
+const struct op *op_find(struct text name);
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* A call is: graph_begin, graph_set_dims / graph_set_symint for inputs, graph_plan; on failure
+ * graph_rollback puts every dim and scalar back. */
+void graph_begin(struct graph *g);
+SCONCE_CHECK sconce_status graph_set_dims(struct graph *g, uint32_t value, const uint32_t *dims,
+                                          uint32_t rank, sconce_error *err);
+SCONCE_CHECK sconce_status graph_set_symint(struct graph *g, uint32_t value, int64_t number,
+                                            sconce_error *err);
+SCONCE_CHECK sconce_status graph_plan(struct graph *g, sconce_error *err);
+void graph_rollback(struct graph *g);
+
+/* In one dispatch a buffer is read by any number of bindings or written by exactly one, and a
+ * persistent buffer is never a transient one. */
+SCONCE_CHECK sconce_status graph_check(const struct graph *g, sconce_error *err);
+
+#endif
