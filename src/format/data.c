@@ -48,7 +48,36 @@ struct span data_named(const struct data *data, uint32_t i) {
   return data_segment(data, fb_u32(fb_table_at(data->named, i), NAMED_DATA_SEGMENT_INDEX, 0));
 }
 
+static uint64_t hash_text(struct text key) { /* FNV-1a */
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (size_t i = 0; i < key.size; i++) hash = (hash ^ (uint8_t)key.data[i]) * 0x100000001b3u;
+  return hash ^ hash >> 32;
+}
+
+/* A slot holds entry + 1; keys are unique, so the first match is the only one. */
+void data_index(struct data *data, uint32_t *slots, uint32_t n_slots) {
+  memset(slots, 0, (size_t)n_slots * sizeof *slots);
+  for (uint32_t i = 0; i < data->named.n; i++) {
+    uint64_t at = hash_text(data_key(data, i));
+    while (slots[at % n_slots]) at++;
+    slots[at % n_slots] = i + 1;
+  }
+  data->index = slots;
+  data->n_index = n_slots;
+}
+
+static bool find_in_index(const struct data *data, struct text key, uint32_t *out) {
+  uint32_t entry;
+  for (uint64_t at = hash_text(key); (entry = data->index[at % data->n_index]) != 0; at++) {
+    if (!text_equal(data_key(data, entry - 1), key)) continue;
+    *out = entry - 1;
+    return true;
+  }
+  return false;
+}
+
 bool data_find(const struct data *data, struct text key, uint32_t *out) {
+  if (data->index) return find_in_index(data, key, out);
   for (uint32_t i = 0; i < data->named.n; i++) {
     if (!text_equal(data_key(data, i), key)) continue;
     *out = i;
@@ -84,17 +113,11 @@ sconce_status data_verify(const struct data *data, sconce_error *err) {
 /* Without memory for all keys they are checked in rounds: a round takes the keys whose hash falls
  * to it, about SLOTS / 2 of them, through a small hash table. Real files need one round; the limits
  * on keys bound the rest. */
-#define SLOTS 4096u
+#define SLOTS 2048u /* 16 KiB of stack */
 
 struct slot {
   uint32_t file, entry; /* entry + 1; 0: free */
 };
-
-static uint64_t hash_text(struct text key) { /* FNV-1a */
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (size_t i = 0; i < key.size; i++) hash = (hash ^ (uint8_t)key.data[i]) * 0x100000001b3u;
-  return hash ^ hash >> 32;
-}
 
 static sconce_status insert_key(const struct data *const *files, struct slot *slots, uint64_t hash,
                                 struct slot put, sconce_error *err) {

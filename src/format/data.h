@@ -13,6 +13,8 @@ struct data {
   uint64_t end;           /* file offset that no segment reaches past */
   struct fb_vec segments; /* of DataSegment */
   struct fb_vec named;    /* of NamedData */
+  const uint32_t *index;  /* optional, see data_index */
+  uint32_t n_index;
 };
 
 #define DATA_MAX_NAMED 65536u /* keys of one file or of one set of files */
@@ -29,8 +31,11 @@ uint64_t data_segment_offset(const struct data *data, uint32_t i); /* in the fil
 
 struct text data_key(const struct data *data, uint32_t i);
 struct span data_named(const struct data *data, uint32_t i);
-/* Compares key by key: for many lookups build an index of data_key. */
 bool data_find(const struct data *data, struct text key, uint32_t *out);
+
+/* Without an index data_find compares key by key. `slots` is the caller's memory, borrowed: a power
+ * of two of at least 2 * named.n + 1. */
+void data_index(struct data *data, uint32_t *slots, uint32_t n_slots);
 
 /* How a reader asks for named data that may lie in another file. `user` is the caller's. */
 struct data_lookup {

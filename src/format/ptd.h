@@ -22,6 +22,8 @@ struct ptd_entry {
 };
 struct ptd_entry ptd_entry(const struct ptd *ptd, uint32_t i); /* i < data.named.n */
 
+#define PTD_MAX_FILES 256
+
 /* Files are borrowed, and so is the array. */
 struct ptd_set {
   const struct ptd *files;

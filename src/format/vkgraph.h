@@ -40,6 +40,7 @@ const char *vk_kind_name(enum vk_kind kind); /* "ValueList" */
 
 #define VK_MAX_RANK 8
 #define VK_MAX_VALUES (1u << 22)
+#define VK_MAX_CONSTANTS 65536u /* entries, and tensors that refer to them */
 
 struct vk_tensor {
   enum vk_dtype dtype;
