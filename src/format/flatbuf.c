@@ -42,7 +42,8 @@ static sconce_status charge(struct walk *w, uint64_t size) {
   return SCONCE_OK;
 }
 
-/* The table's head and its vtable; afterwards r->at + r's field slots are inside. */
+/* The table's head and its vtable. The vtable's second number, the table's size, is not used: a
+ * common writer shares vtables between tables of different sizes. */
 static sconce_status check_table(struct walk *w, struct run *r, uint64_t at) {
   r->at = at;
   r->field = 0;
@@ -55,28 +56,26 @@ static sconce_status check_table(struct walk *w, struct run *r, uint64_t at) {
                 "%s at %" PRIu64 ": its vtable at %" PRId64 " is not inside %zu bytes", WHERE(w, r),
                 (int64_t)w->origin + vtable, w->bytes.size);
   uint64_t v = (uint64_t)vtable;
-  uint32_t vtable_size = u16_at(w, v), table_size = u16_at(w, v + 2);
-  if (vtable_size < 4 || vtable_size % 2 != 0 || !inside(w, v, vtable_size))
+  uint32_t size = u16_at(w, v);
+  if (size < 4 || size % 2 != 0 || !inside(w, v, size))
     return fail(w->err, SCONCE_BAD_FILE,
-                "%s at %" PRIu64 ": its vtable at %" PRIu64 " has %u bytes", WHERE(w, r), v,
-                (unsigned)vtable_size);
-  if (table_size < 4 || !inside(w, at, table_size))
-    return fail(w->err, SCONCE_BAD_FILE, "%s at %" PRIu64 ": %u bytes, the buffer ends at %" PRIu64,
-                WHERE(w, r), (unsigned)table_size, w->origin + w->bytes.size);
-  return charge(w, (uint64_t)vtable_size + table_size);
+                "%s at %" PRIu64 ": its vtable at %" PRIu64 " has %u bytes", WHERE(w, r),
+                w->origin + v, (unsigned)size);
+  return charge(w, 4 + (uint64_t)size * 2); /* the vtable, and a guess for the fields */
 }
 
 /* Where a field of `width` bytes lies; 0 if it is absent. */
 static sconce_status find_field(const struct walk *w, const struct run *r, uint32_t id,
                                 uint32_t width, uint64_t *out) {
   uint64_t vtable = r->at - (uint64_t)(int64_t)(int32_t)u32_at(w, r->at);
-  uint32_t slot = 4 + 2 * id, table_size = u16_at(w, vtable + 2);
+  uint32_t slot = 4 + 2 * id;
   *out = 0;
   uint32_t offset = slot + 2 <= u16_at(w, vtable) ? u16_at(w, vtable + slot) : 0;
   if (offset == 0) return SCONCE_OK;
-  if (offset < 4 || offset + width > table_size)
-    return fail(w->err, SCONCE_BAD_FILE, "%s at %" PRIu64 ": %s at +%u is not inside its %u bytes",
-                WHERE(w, r), r->type->fields[id].name, (unsigned)offset, (unsigned)table_size);
+  if (offset < 4 || !inside(w, r->at + offset, width))
+    return fail(w->err, SCONCE_BAD_FILE,
+                "%s at %" PRIu64 ": %s at +%u, the buffer ends at %" PRIu64, WHERE(w, r),
+                r->type->fields[id].name, (unsigned)offset, w->origin + w->bytes.size);
   if ((r->at + offset) % width != 0)
     return fail(w->err, SCONCE_BAD_FILE, "%s at %" PRIu64 ": %s at +%u is not aligned to %u",
                 WHERE(w, r), r->type->fields[id].name, (unsigned)offset, (unsigned)width);
