@@ -1,0 +1,33 @@
+/* Delegate blobs. Named data exists for keys that start with a hex digit below 'f'. */
+#include "format/schema.h"
+#include "mutate.h"
+#include "walk.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
+
+static bool find(void *user, struct text key, struct span *out) {
+  static const uint8_t zeros[512];
+  (void)user;
+  if (key.size == 0 || key.data[0] >= 'f') return false;
+  *out = (struct span){zeros, sizeof zeros};
+  return true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  sconce_error err;
+  struct span blob = {data, size};
+  (void)!walk_blob(blob, (struct data_lookup){find, NULL}, &err);
+  (void)!walk_blob(blob, (struct data_lookup){0}, &err);
+  return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
+  if (size < 64 || mutate_plainly(seed)) return LLVMFuzzerMutate(data, size, max_size);
+  uint64_t start = load_u32(data + 10), end = start + load_u32(data + 14);
+  if (seed % 8 == 1 || start > size || end > size)
+    LLVMFuzzerMutate(data + 8 + seed / 8 % 11 * 2, 2, 2);
+  else
+    mutate_flatbuffer(data, (size_t)start, (size_t)end, "VK00", &schema_vkgraph, seed / 16);
+  return size;
+}

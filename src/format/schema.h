@@ -1,0 +1,108 @@
+/* The three schemas as data for fb_verify, and the field ids that readers and the writer use. The
+ * words are the format's own: an id is TABLE_FIELD. */
+#ifndef FORMAT_SCHEMA_H
+#define FORMAT_SCHEMA_H
+
+#include "format/flatbuf.h"
+
+extern const struct fb_type schema_program;     /* ET12 */
+extern const struct fb_type schema_flat_tensor; /* FT01 */
+extern const struct fb_type schema_vkgraph;     /* VK00 */
+
+/* ---- .pte ------------------------------------------------------------------------------------ */
+
+enum {
+  PROGRAM_VERSION,
+  PROGRAM_EXECUTION_PLAN,
+  PROGRAM_CONSTANT_BUFFER,
+  PROGRAM_BACKEND_DELEGATE_DATA,
+  PROGRAM_SEGMENTS,
+  PROGRAM_CONSTANT_SEGMENT,
+  PROGRAM_MUTABLE_DATA_SEGMENTS,
+  PROGRAM_NAMED_DATA,
+};
+enum {
+  PLAN_NAME,
+  PLAN_CONTAINER_META_TYPE,
+  PLAN_VALUES,
+  PLAN_INPUTS,
+  PLAN_OUTPUTS,
+  PLAN_CHAINS,
+  PLAN_OPERATORS,
+  PLAN_DELEGATES,
+  PLAN_NON_CONST_BUFFER_SIZES,
+  PLAN_NON_CONST_BUFFER_DEVICE,
+};
+enum { CHAIN_INPUTS, CHAIN_OUTPUTS, CHAIN_INSTRUCTIONS, CHAIN_STACKTRACE };
+enum { UNION_TYPE, UNION_VALUE }; /* of Instruction, EValue, VkValue */
+enum {
+  TENSOR_SCALAR_TYPE,
+  TENSOR_STORAGE_OFFSET,
+  TENSOR_SIZES,
+  TENSOR_DIM_ORDER,
+  TENSOR_REQUIRES_GRAD,
+  TENSOR_DATA_BUFFER_IDX,
+  TENSOR_ALLOCATION_INFO,
+  TENSOR_LAYOUT,
+  TENSOR_SHAPE_DYNAMISM,
+  TENSOR_EXTRA_TENSOR_INFO,
+};
+enum { ALLOCATION_MEMORY_ID, ALLOCATION_OFFSET_LOW, ALLOCATION_OFFSET_HIGH };
+enum {
+  EXTRA_MUTABLE_DATA_SEGMENTS_IDX,
+  EXTRA_FULLY_QUALIFIED_NAME,
+  EXTRA_LOCATION,
+  EXTRA_DEVICE_TYPE,
+  EXTRA_DEVICE_INDEX,
+};
+enum { SCALAR_VAL }; /* of Int, Bool, Double, String, SymInt */
+enum { LIST_ITEMS }; /* of every list */
+enum { OPERATOR_NAME, OPERATOR_OVERLOAD };
+enum { KERNEL_CALL_OP_INDEX, KERNEL_CALL_ARGS };
+enum { DELEGATE_CALL_DELEGATE_INDEX, DELEGATE_CALL_ARGS };
+enum { MOVE_CALL_MOVE_FROM, MOVE_CALL_MOVE_TO };
+enum { JUMP_FALSE_COND_VALUE_INDEX, JUMP_FALSE_DESTINATION };
+enum { FREE_CALL_VALUE_INDEX };
+enum { DELEGATE_ID, DELEGATE_PROCESSED, DELEGATE_COMPILE_SPECS };
+enum { PROCESSED_LOCATION, PROCESSED_INDEX };
+enum { COMPILE_SPEC_KEY, COMPILE_SPEC_VALUE };
+enum { BUFFER_STORAGE };
+enum { INLINE_DATA_DATA };
+enum { SUBSEGMENT_SEGMENT_INDEX, SUBSEGMENT_OFFSETS };
+
+/* ---- .pte and .ptd --------------------------------------------------------------------------- */
+
+enum { SEGMENT_OFFSET, SEGMENT_SIZE };
+enum { NAMED_DATA_KEY, NAMED_DATA_SEGMENT_INDEX, NAMED_DATA_TENSOR_LAYOUT /* .ptd only */ };
+
+/* ---- .ptd ------------------------------------------------------------------------------------ */
+
+enum { FLAT_TENSOR_VERSION, FLAT_TENSOR_SEGMENTS, FLAT_TENSOR_NAMED_DATA };
+enum { LAYOUT_SCALAR_TYPE, LAYOUT_SIZES, LAYOUT_DIM_ORDER };
+
+/* ---- VK00 ------------------------------------------------------------------------------------ */
+
+enum {
+  VKGRAPH_VERSION,
+  VKGRAPH_CHAIN,
+  VKGRAPH_VALUES,
+  VKGRAPH_INPUT_IDS,
+  VKGRAPH_OUTPUT_IDS,
+  VKGRAPH_CONSTANTS,
+  VKGRAPH_SHADERS,
+  VKGRAPH_STORAGE_TYPE_OVERRIDE,
+  VKGRAPH_MEMORY_LAYOUT_OVERRIDE,
+};
+enum { CALL_NODE_ID, CALL_NAME, CALL_ARGS };
+enum {
+  VKTENSOR_DATATYPE,
+  VKTENSOR_DIMS,
+  VKTENSOR_CONSTANT_ID,
+  VKTENSOR_MEM_OBJ_ID,
+  VKTENSOR_STORAGE_TYPE,
+  VKTENSOR_MEMORY_LAYOUT,
+  VKTENSOR_STAGING_DATATYPE,
+};
+enum { VKBYTES_OFFSET, VKBYTES_LENGTH, VKBYTES_NAMED_KEY };
+
+#endif
