@@ -12,6 +12,22 @@ struct os_map {
 SCONCE_CHECK sconce_status os_map_open(struct os_map *map, const char *path, sconce_error *err);
 void os_map_close(struct os_map *map); /* a zeroed map is fine */
 
+/* A file written front to back, replacing what was there. The path is borrowed until close. */
+struct os_file {
+  void *stream;
+  const char *path;
+};
+SCONCE_CHECK sconce_status os_file_create(struct os_file *file, const char *path,
+                                          sconce_error *err);
+SCONCE_CHECK sconce_status os_file_write(struct os_file *file, const void *data, size_t size,
+                                         sconce_error *err);
+/* Goes on `size` bytes later; what lies between reads as zeros and takes no room on the disk. */
+SCONCE_CHECK sconce_status os_file_skip(struct os_file *file, uint64_t size, sconce_error *err);
+/* One of the two ends it: close reports what could not be written, discard removes the file. A
+ * close that fails has removed it as well. */
+SCONCE_CHECK sconce_status os_file_close(struct os_file *file, sconce_error *err);
+void os_file_discard(struct os_file *file);
+
 /* Shared libraries. */
 void *os_library_open(const char *path); /* NULL: os_library_error says why */
 const char *os_library_error(void);

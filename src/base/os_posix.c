@@ -40,6 +40,56 @@ void os_map_close(struct os_map *map) {
   *map = (struct os_map){0};
 }
 
+sconce_status os_file_create(struct os_file *file, const char *path, sconce_error *err) {
+  *file = (struct os_file){fopen(path, "wbe"), path};
+  if (!file->stream) return fail(err, SCONCE_IO_ERROR, "%s: %s", path, strerror(errno));
+  return SCONCE_OK;
+}
+
+sconce_status os_file_write(struct os_file *file, const void *data, size_t size,
+                            sconce_error *err) {
+  if (fwrite(data, 1, size, file->stream) != size)
+    return fail(err, SCONCE_IO_ERROR, "%s: %s", file->path, strerror(errno));
+  return SCONCE_OK;
+}
+
+sconce_status os_file_skip(struct os_file *file, uint64_t size, sconce_error *err) {
+  if (size > INT64_MAX || fseeko(file->stream, (off_t)size, SEEK_CUR) != 0)
+    return fail(err, SCONCE_IO_ERROR, "%s: cannot skip %llu bytes: %s", file->path,
+                (unsigned long long)size, size > INT64_MAX ? "too many" : strerror(errno));
+  return SCONCE_OK;
+}
+
+/* A path may name a device or a pipe, which must be neither cut nor removed. */
+static bool is_regular(FILE *stream) {
+  struct stat info;
+  return fstat(fileno(stream), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+sconce_status os_file_close(struct os_file *file, sconce_error *err) {
+  struct os_file f = *file;
+  *file = (struct os_file){0};
+  bool regular = is_regular(f.stream);
+  off_t end = ftello(f.stream);
+  /* A file that ends in a hole has no byte yet to mark its end. */
+  bool ok =
+      fflush(f.stream) == 0 && (!regular || (end >= 0 && ftruncate(fileno(f.stream), end) == 0));
+  int reason = errno;
+  if (fclose(f.stream) != 0 && ok) {
+    ok = false;
+    reason = errno;
+  }
+  if (ok) return SCONCE_OK;
+  if (regular) unlink(f.path);
+  return fail(err, SCONCE_IO_ERROR, "%s: %s", f.path, strerror(reason));
+}
+
+void os_file_discard(struct os_file *file) {
+  if (file->stream && is_regular(file->stream)) unlink(file->path);
+  if (file->stream) fclose(file->stream);
+  *file = (struct os_file){0};
+}
+
 void *os_library_open(const char *path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL); }
 
 const char *os_library_error(void) {
