@@ -35,16 +35,17 @@ static void note(void *user, const struct kernel *kernel, uint64_t dispatches) {
 
 void test_note_kernels(const struct gpu *gpu) { gpu_kernels(gpu, note, NULL); }
 
+static void check_ran(void *user, const struct kernel *row) {
+  if (gpu_offers(user, row->needs) && !ran(row))
+    test_fail(__FILE__, __LINE__, "kernel %s/%s was never dispatched", row->wgsl->name, row->name);
+}
+
 /* A row that this device can run but no test did is a kernel without a test. */
 void every_kernel_row_was_dispatched(void) {
   struct gpu *gpu = test_gpu();
   if (!gpu) return;
   test_note_kernels(gpu);
-  for (const struct kernel *const *table = kernel_tables; *table; table++)
-    for (const struct kernel *row = *table; row->name; row++)
-      if (gpu_offers(gpu, row->needs) && !ran(row))
-        test_fail(__FILE__, __LINE__, "kernel %s/%s was never dispatched", row->wgsl->name,
-                  row->name);
+  tables_each(check_ran, gpu);
 }
 
 void nothing_is_left_on_the_gpu(void) {

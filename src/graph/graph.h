@@ -23,15 +23,15 @@ struct tensor {
   enum vk_dtype dtype;
   uint32_t rank;
   uint32_t dim_max[RANK_MAX], dim_live[RANK_MAX]; /* outermost first */
-  bool constant;     /* has initial bytes, and a buffer that persists */
-  bool written;      /* a constant that nodes write (a KV cache), initialised at load and reset */
+  bool constant; /* has initial bytes, and a buffer that persists */
+  bool written;  /* a constant that nodes write (a KV cache), initialised at load and reset */
   bool input, output;
   bool scratch;      /* made by an operator, lives during its node */
   struct span bytes; /* constant: in the file, exactly its size */
   enum pack_form form;
-  uint32_t root;     /* the value whose buffer this one uses; itself, or what it is a view of */
-  uint32_t buffer;   /* of a root: index into graph->buffers */
-  const void *host;  /* input: its elements in this dtype while a call is being planned, or NULL */
+  uint32_t root;    /* the value whose buffer this one uses; itself, or what it is a view of */
+  uint32_t buffer;  /* of a root: index into graph->buffers */
+  const void *host; /* input: its elements in this dtype while a call is being planned, or NULL */
 };
 
 struct value {
@@ -76,7 +76,7 @@ struct node {
   const char *name; /* as in the file */
   uint32_t index;   /* in the file's chain, for messages */
   uint32_t n_args;
-  const uint32_t *args; /* value ids; the last is the output (a ValueList if several) */
+  const uint32_t *args;        /* value ids; the last is the output (a ValueList if several) */
   uint32_t extra[NODE_EXTRAS]; /* values that op->prepare made: packed constants, scratch */
   struct record *records;
   uint32_t n_records, cap_records;
@@ -112,10 +112,10 @@ struct graph {
   uint32_t n_inputs, n_outputs;
   struct buffer *buffers;
   uint32_t n_buffers;
-  uint32_t call;         /* stamp of the call being planned, from 1 */
+  uint32_t call;          /* stamp of the call being planned, from 1 */
   uint32_t nodes_planned; /* nodes whose records the last call made anew */
-  const char *force;     /* name of the kernel row to prefer, for tests and benches */
-  struct undo *undo;     /* what this call changed, newest first */
+  const char *force;      /* name of the kernel row to prefer, for tests and benches */
+  struct undo *undo;      /* what this call changed, newest first */
   struct undo *undo_free;
 };
 
@@ -126,8 +126,8 @@ void graph_free(struct graph *g);
 
 /* A new value, zeroed; NO_VALUE with an error when memory runs out. */
 uint32_t graph_add_value(struct graph *g, enum vk_kind kind, sconce_error *err);
-uint32_t graph_add_tensor(struct graph *g, enum vk_dtype dtype, uint32_t rank,
-                          const uint32_t *dims, sconce_error *err);
+uint32_t graph_add_tensor(struct graph *g, enum vk_dtype dtype, uint32_t rank, const uint32_t *dims,
+                          sconce_error *err);
 /* Finds the operator by name; SCONCE_UNSUPPORTED if this build has none. args are copied. */
 SCONCE_CHECK sconce_status graph_add_node(struct graph *g, struct text name, uint32_t index,
                                           const uint32_t *args, uint32_t n_args, sconce_error *err);
@@ -148,10 +148,10 @@ SCONCE_CHECK sconce_status graph_scratch(struct graph *g, enum vk_dtype dtype, u
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-uint64_t tensor_numel(const struct tensor *t);     /* live */
+uint64_t tensor_numel(const struct tensor *t); /* live */
 uint64_t tensor_numel_max(const struct tensor *t);
 uint64_t tensor_nbytes_max(const struct tensor *t);
-uint64_t tensor_nbytes(const struct tensor *t);    /* live */
+uint64_t tensor_nbytes(const struct tensor *t); /* live */
 /* "float32 [2, 3]" of the live dims; returns out. */
 const char *tensor_text(const struct tensor *t, char out[120]);
 

@@ -23,12 +23,14 @@ enum op_flags {
 struct op {
   const char *name;
   sconce_status (*shape)(struct plan *p, const struct node *n);
-  sconce_status (*emit)(struct plan *p, const struct node *n);   /* NULL with OP_HOST */
-  sconce_status (*prepare)(struct plan *p, struct node *n);      /* optional; once, at load */
-  uint32_t n_args;        /* output included; 0: checks itself */
-  uint32_t writes;        /* bit i: argument i is written in place as well */
-  uint32_t flags;         /* enum op_flags */
-  const struct kernel *kernels; /* its table, for tests and checks; ends with an empty row */
+  sconce_status (*emit)(struct plan *p, const struct node *n); /* NULL with OP_HOST */
+  sconce_status (*prepare)(struct plan *p, struct node *n);    /* optional; once, at load */
+  uint32_t n_args;  /* output included; 0: checks itself */
+  uint32_t writes;  /* bit i: argument i is written in place as well */
+  uint32_t flags;   /* enum op_flags */
+  uint32_t variant; /* which of its family it is, in the family's own terms */
+  const struct kernel
+      *kernels[3]; /* its tables, for tests and checks; each ends with an empty row */
 };
 extern const struct op *const op_families[]; /* ops/registry.c: lists that end with an empty row */
 
@@ -46,8 +48,8 @@ SCONCE_CHECK sconce_status arg_int_or(struct plan *p, const struct node *n, uint
 SCONCE_CHECK sconce_status arg_float_or(struct plan *p, const struct node *n, uint32_t i,
                                         double absent, double *out);
 /* An IntList, or a ValueList with live integers; at most `cap`. */
-SCONCE_CHECK sconce_status arg_ints(struct plan *p, const struct node *n, uint32_t i,
-                                    int64_t *out, uint32_t cap, uint32_t *count);
+SCONCE_CHECK sconce_status arg_ints(struct plan *p, const struct node *n, uint32_t i, int64_t *out,
+                                    uint32_t cap, uint32_t *count);
 /* A dim counted from the end if negative, checked against the rank. */
 SCONCE_CHECK sconce_status arg_dim(struct plan *p, const struct node *n, uint32_t i, uint32_t rank,
                                    uint32_t *out);
@@ -56,7 +58,7 @@ bool arg_text_is(struct plan *p, const struct node *n, uint32_t i, const char *t
 uint32_t arg_id(const struct node *n, uint32_t i);
 uint32_t arg_item(struct plan *p, const struct node *n, uint32_t i, uint32_t k);
 uint32_t arg_count(struct plan *p, const struct node *n, uint32_t i); /* items of a ValueList */
-const struct tensor *tensor_at(struct plan *p, uint32_t id); /* NULL if it is no tensor */
+const struct tensor *tensor_at(struct plan *p, uint32_t id);          /* NULL if it is no tensor */
 static inline uint32_t out_id(const struct node *n) { return n->args[n->n_args - 1]; }
 
 /* ---- shape ----------------------------------------------------------------------------------- */
@@ -83,6 +85,9 @@ SCONCE_CHECK sconce_status dispatch(struct plan *p, const struct kernel *row, co
 /* How many of `rows` rows of row_bytes fit a binding, in steps whose byte size is a multiple of the
  * alignment; 0 if not even one step does. For operands split by rows. */
 uint64_t rows_per_binding(const struct plan *p, uint64_t row_bytes, uint64_t rows);
+
+/* graph_finish's part in memory.c. */
+SCONCE_CHECK sconce_status memory_plan(struct graph *g, sconce_error *err);
 
 static inline uint64_t div_up(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 

@@ -4,7 +4,7 @@
 
 #include "graph/wgsl.h"
 
-extern const struct kernel
-    *const kernel_tables[]; /* ends with NULL; tables end with an empty row */
+/* Calls each for every row; a table that operators share comes once. */
+void tables_each(void (*each)(void *user, const struct kernel *row), void *user);
 
 #endif

@@ -1,0 +1,299 @@
+/* Values, nodes and constants of a graph: see graph.h. */
+#include "graph/graph.h"
+
+#include "base/checked.h"
+#include "graph/op.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+void graph_init(struct graph *g, const sconce_allocator *allocator, const struct caps *caps) {
+  *g = (struct graph){.caps = *caps};
+  arena_init(&g->arena, allocator);
+}
+
+void graph_free(struct graph *g) {
+  arena_free(&g->arena);
+  *g = (struct graph){0};
+}
+
+/* Doubles an array in the arena; the old one stays there until the graph is freed. */
+static void *grow(struct arena *arena, void *old, uint32_t n, uint32_t *cap, size_t size) {
+  uint32_t bigger = *cap ? *cap * 2 : 64;
+  void *p = arena_alloc(arena, bigger, size, 16);
+  if (!p) return NULL;
+  if (n) memcpy(p, old, n * size);
+  *cap = bigger;
+  return p;
+}
+
+uint32_t graph_add_value(struct graph *g, enum vk_kind kind, sconce_error *err) {
+  if (g->n_values == g->cap_values) {
+    void *values = grow(&g->arena, g->values, g->n_values, &g->cap_values, sizeof *g->values);
+    if (!values) {
+      fail(err, SCONCE_NO_MEMORY, "no memory for value %u", g->n_values);
+      return NO_VALUE;
+    }
+    g->values = values;
+  }
+  struct value *v = &g->values[g->n_values];
+  *v = (struct value){.kind = kind};
+  if (kind == VK_TENSOR) v->tensor.root = g->n_values;
+  return g->n_values++;
+}
+
+uint32_t graph_add_tensor(struct graph *g, enum vk_dtype dtype, uint32_t rank, const uint32_t *dims,
+                          sconce_error *err) {
+  uint32_t id = graph_add_value(g, VK_TENSOR, err);
+  if (id == NO_VALUE) return id;
+  struct tensor *t = &g->values[id].tensor;
+  t->dtype = dtype;
+  t->rank = rank;
+  for (uint32_t i = 0; i < rank; i++) t->dim_max[i] = t->dim_live[i] = dims[i];
+  return id;
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+const struct op *op_find(struct text name) {
+  for (const struct op *const *family = op_families; *family; family++)
+    for (const struct op *op = *family; op->name; op++)
+      if (text_is(name, op->name)) return op;
+  return NULL;
+}
+
+static sconce_status no_memory(sconce_error *err, uint32_t index) {
+  return fail(err, SCONCE_NO_MEMORY, "no memory for node %u", index);
+}
+
+/* Marks what the operator writes besides its output. */
+static sconce_status mark_writes(struct graph *g, const struct node *n, sconce_error *err) {
+  for (uint32_t i = 0; i < n->n_args && i < 32; i++) {
+    if (!(n->op->writes >> i & 1)) continue;
+    struct value *v = n->args[i] == NO_VALUE ? NULL : &g->values[n->args[i]];
+    if (!v || v->kind != VK_TENSOR)
+      return fail(err, SCONCE_BAD_GRAPH, "argument %u is written but is no tensor", i);
+    v->tensor.written = true;
+  }
+  return SCONCE_OK;
+}
+
+/* A prepacked value is a constant with the bytes of its source; there is nothing left to run. */
+static sconce_status prepack(struct graph *g, const uint32_t *args, uint32_t n_args,
+                             sconce_error *err) {
+  if (n_args != 2) return fail(err, SCONCE_BAD_GRAPH, "%u arguments, expected 2", n_args);
+  struct value *from = &g->values[args[0]], *to = &g->values[args[1]];
+  if (from->kind != VK_TENSOR || to->kind != VK_TENSOR || !from->tensor.constant)
+    return fail(err, SCONCE_BAD_GRAPH, "the source is no constant tensor");
+  char a[120], b[120];
+  if (from->tensor.dtype != to->tensor.dtype || from->tensor.rank != to->tensor.rank ||
+      memcmp(from->tensor.dim_max, to->tensor.dim_max, sizeof from->tensor.dim_max) != 0)
+    return fail(err, SCONCE_BAD_GRAPH, "the source is %s, the result %s",
+                tensor_text(&from->tensor, a), tensor_text(&to->tensor, b));
+  to->tensor.constant = true;
+  to->tensor.bytes = from->tensor.bytes;
+  return SCONCE_OK;
+}
+
+sconce_status graph_add_node(struct graph *g, struct text name, uint32_t index,
+                             const uint32_t *args, uint32_t n_args, sconce_error *err) {
+  for (uint32_t i = 0; i < n_args; i++)
+    if (args[i] != NO_VALUE && args[i] >= g->n_values)
+      return fail(err, SCONCE_BAD_GRAPH, "argument %u is value %u of %u", i, args[i], g->n_values);
+  if (text_is(name, "et_vk.prepack.default")) return prepack(g, args, n_args, err);
+  const struct op *op = op_find(name);
+  if (!op) return fail(err, SCONCE_UNSUPPORTED, "this build has no such operator");
+  if (n_args == 0 || (op->n_args && op->n_args != n_args))
+    return fail(err, SCONCE_BAD_GRAPH, "%u arguments, expected %u", n_args, op->n_args);
+  if (g->n_nodes == g->cap_nodes) {
+    void *nodes = grow(&g->arena, g->nodes, g->n_nodes, &g->cap_nodes, sizeof *g->nodes);
+    if (!nodes) return no_memory(err, index);
+    g->nodes = nodes;
+  }
+  uint32_t *copy = arena_new(&g->arena, uint32_t, n_args);
+  char *text = arena_copy_text(&g->arena, name.data, name.size);
+  if (!copy || !text) return no_memory(err, index);
+  memcpy(copy, args, n_args * sizeof *copy);
+  struct node *n = &g->nodes[g->n_nodes++];
+  *n = (struct node){
+      .op = op, .name = text, .index = index, .n_args = n_args, .args = copy, .stale = true};
+  for (int i = 0; i < NODE_EXTRAS; i++) n->extra[i] = NO_VALUE;
+  return mark_writes(g, n, err);
+}
+
+/* ---- delegates ------------------------------------------------------------------------------- */
+
+static sconce_status copy_list(struct graph *g, struct value *v, const struct vk_value *from,
+                               const uint32_t *map, sconce_error *err) {
+  uint32_t n = from->items.n;
+  size_t size = from->kind == VK_VALUE_LIST ? 4 : from->kind == VK_BOOL_LIST ? sizeof(bool) : 8;
+  void *items = arena_alloc(&g->arena, n, size, 8);
+  if (!items) return fail(err, SCONCE_NO_MEMORY, "no memory for a list of %u", n);
+  v->list.n = n;
+  for (uint32_t i = 0; i < n; i++) {
+    if (from->kind == VK_INT_LIST)
+      ((int64_t *)items)[i] = fb_i64_at(from->items, i);
+    else if (from->kind == VK_DOUBLE_LIST)
+      ((double *)items)[i] = fb_f64_at(from->items, i);
+    else if (from->kind == VK_BOOL_LIST)
+      ((bool *)items)[i] = fb_bool_at(from->items, i);
+    else {
+      int32_t id = fb_i32_at(from->items, i);
+      ((uint32_t *)items)[i] = id < 0 ? NO_VALUE : map[id];
+    }
+  }
+  v->list.ids = items;
+  return SCONCE_OK;
+}
+
+static sconce_status copy_tensor(struct graph *g, const struct vkgraph *vk, uint32_t id,
+                                 const struct vk_tensor *from, sconce_error *err) {
+  struct tensor *t = &g->values[id].tensor;
+  if (from->dtype == VK_INT64 || from->dtype == VK_FLOAT64)
+    return fail(err, SCONCE_UNSUPPORTED,
+                "a %s tensor inside a delegate: export with downcast_64_bit (the default)",
+                vk_dtype_name(from->dtype));
+  t->dtype = from->dtype;
+  t->rank = from->rank;
+  memcpy(t->dim_max, from->dims, from->rank * sizeof *t->dim_max);
+  memcpy(t->dim_live, from->dims, from->rank * sizeof *t->dim_live);
+  if (from->constant_id < 0) return SCONCE_OK;
+  if (!vkgraph_tensor_bytes(vk, from, &t->bytes))
+    return fail(err, SCONCE_BAD_FILE, "constant %d was not found", from->constant_id);
+  t->constant = true;
+  return SCONCE_OK;
+}
+
+static sconce_status add_delegate_value(struct graph *g, const struct vkgraph *vk, uint32_t i,
+                                        uint32_t *map, sconce_error *err) {
+  if (map[i] != NO_VALUE) return SCONCE_OK;
+  struct vk_value from = vkgraph_value(vk, i);
+  uint32_t id = graph_add_value(g, from.kind, err);
+  if (id == NO_VALUE) return SCONCE_NO_MEMORY;
+  map[i] = id;
+  struct value *v = &g->values[id];
+  switch (from.kind) {
+  case VK_INT:
+    v->i = from.i;
+    break;
+  case VK_DOUBLE:
+    v->d = from.d;
+    break;
+  case VK_BOOLEAN:
+    v->b = from.b;
+    break;
+  case VK_STRING:
+    v->text = from.text;
+    break;
+  case VK_TENSOR:
+    return copy_tensor(g, vk, id, &from.tensor, err);
+  default:
+    break;
+  }
+  return SCONCE_OK;
+}
+
+static bool is_list(enum vk_kind kind) {
+  return kind == VK_INT_LIST || kind == VK_DOUBLE_LIST || kind == VK_BOOL_LIST ||
+         kind == VK_VALUE_LIST;
+}
+
+static sconce_status add_delegate_call(struct graph *g, const struct vk_call *call, uint32_t index,
+                                       const uint32_t *map, sconce_error *err) {
+  enum { ARGS_MAX = 32 };
+  uint32_t args[ARGS_MAX];
+  if (call->args.n > ARGS_MAX)
+    return fail(err, SCONCE_UNSUPPORTED, "%u arguments, at most %d", call->args.n, ARGS_MAX);
+  for (uint32_t i = 0; i < call->args.n; i++) {
+    int32_t id = fb_i32_at(call->args, i);
+    args[i] = id < 0 ? NO_VALUE : map[id];
+  }
+  return graph_add_node(g, call->name, index, args, call->args.n, err);
+}
+
+sconce_status graph_add_delegate(struct graph *g, const struct vkgraph *vk, uint32_t *map,
+                                 sconce_error *err) {
+  /* Values first, lists after them: a list may name values behind it. */
+  for (uint32_t i = 0; i < vk->n_values; i++) {
+    sconce_status status = add_delegate_value(g, vk, i, map, err);
+    if (status != SCONCE_OK) {
+      error_prefix(err, "value %u: ", i);
+      return status;
+    }
+  }
+  for (uint32_t i = 0; i < vk->n_values; i++) {
+    struct vk_value from = vkgraph_value(vk, i);
+    if (is_list(from.kind)) TRY(copy_list(g, &g->values[map[i]], &from, map, err));
+  }
+  for (uint32_t i = 0; i < vk->n_calls; i++) {
+    struct vk_call call = vkgraph_call(vk, i);
+    sconce_status status = add_delegate_call(g, &call, i, map, err);
+    if (status != SCONCE_OK) {
+      error_prefix(err, "node %u (%.*s): ", i, TEXT(call.name));
+      return status;
+    }
+  }
+  return SCONCE_OK;
+}
+
+/* ---- constants and scratch ------------------------------------------------------------------- */
+
+sconce_status graph_packed(struct graph *g, uint32_t value, enum pack_form form, uint32_t *out,
+                           sconce_error *err) {
+  const struct tensor *from = &g->values[value].tensor;
+  if (g->values[value].kind != VK_TENSOR || !from->constant || from->written)
+    return fail(err, SCONCE_UNSUPPORTED, "a weight that is no constant cannot be laid out");
+  for (uint32_t i = 0; i < g->n_values; i++) {
+    const struct tensor *t = &g->values[i].tensor;
+    if (g->values[i].kind == VK_TENSOR && t->constant && t->form == form && !t->written &&
+        t->bytes.data == from->bytes.data && t->bytes.size == from->bytes.size &&
+        t->dim_max[0] == from->dim_max[0]) {
+      *out = i;
+      return SCONCE_OK;
+    }
+  }
+  *out = graph_add_tensor(g, from->dtype, from->rank, from->dim_max, err);
+  if (*out == NO_VALUE) return SCONCE_NO_MEMORY;
+  from = &g->values[value].tensor; /* the array may have moved */
+  struct tensor *t = &g->values[*out].tensor;
+  t->constant = true;
+  t->bytes = from->bytes;
+  t->form = form;
+  return SCONCE_OK;
+}
+
+sconce_status graph_scratch(struct graph *g, enum vk_dtype dtype, uint64_t numel, uint32_t *out,
+                            sconce_error *err) {
+  if (numel > UINT32_MAX)
+    return fail(err, SCONCE_UNSUPPORTED, "%" PRIu64 " elements of scratch memory", numel);
+  uint32_t dim = (uint32_t)numel;
+  *out = graph_add_tensor(g, dtype, 1, &dim, err);
+  if (*out == NO_VALUE) return SCONCE_NO_MEMORY;
+  g->values[*out].tensor.scratch = true;
+  return SCONCE_OK;
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+/* Products of upper bounds were checked for overflow when the file was verified. */
+static uint64_t product(const uint32_t *dims, uint32_t rank) {
+  uint64_t n = 1;
+  for (uint32_t i = 0; i < rank; i++) n *= dims[i];
+  return n;
+}
+
+uint64_t tensor_numel(const struct tensor *t) { return product(t->dim_live, t->rank); }
+uint64_t tensor_numel_max(const struct tensor *t) { return product(t->dim_max, t->rank); }
+uint64_t tensor_nbytes(const struct tensor *t) { return tensor_numel(t) * vk_dtype_size(t->dtype); }
+uint64_t tensor_nbytes_max(const struct tensor *t) {
+  return tensor_numel_max(t) * vk_dtype_size(t->dtype);
+}
+
+const char *tensor_text(const struct tensor *t, char out[120]) {
+  int at = snprintf(out, 120, "%s [", vk_dtype_name(t->dtype));
+  for (uint32_t i = 0; i < t->rank && at < 100; i++)
+    at += snprintf(out + at, 120 - (size_t)at, "%s%u", i ? ", " : "", t->dim_live[i]);
+  snprintf(out + at, 120 - (size_t)at, "]");
+  return out;
+}

@@ -1,0 +1,233 @@
+/* Buffers: liveness is ours, the file's mem_obj_id a hint that we ignore.
+ *
+ * Constants and state persist and share memory with nothing transient. Inputs and outputs have
+ * buffers of their own. Views take the buffer of what they view. The rest is packed greedily by
+ * lifetime, oldest free buffer first: the GPU tracks hazards per buffer, and one that was idle for
+ * long holds nobody up. */
+#include "graph/op.h"
+
+#include "base/checked.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct life {
+  uint32_t first, last; /* nodes; first > last: never used */
+  bool owned;           /* an input, an output or persistent */
+};
+
+struct planner {
+  struct graph *g;
+  struct life *lives;   /* by value; of roots only */
+  uint32_t *busy_until; /* by buffer: last node that uses it */
+  uint32_t cap_buffers;
+  sconce_error *err;
+};
+
+static struct tensor *root_of(struct graph *g, uint32_t id) {
+  return &g->values[g->values[id].tensor.root].tensor;
+}
+
+static bool is_tensor(const struct graph *g, uint32_t id) {
+  return id != NO_VALUE && g->values[id].kind == VK_TENSOR;
+}
+
+/* ---- views ----------------------------------------------------------------------------------- */
+
+static bool owned(const struct tensor *t) { return t->input || t->output || t->constant; }
+
+/* May y live in x's buffer? Only one of a group of views may be seen from outside, and what is
+ * written in place later must not be anybody's view. */
+static bool may_share(struct graph *g, uint32_t x, uint32_t y) {
+  const struct tensor *a = root_of(g, x), *b = &g->values[y].tensor;
+  if (g->values[y].tensor.root != y || g->values[x].tensor.dtype != b->dtype) return false;
+  if (a->written || b->written || g->values[x].tensor.written || b->constant) return false;
+  if (owned(a) && owned(b)) return false;
+  return tensor_nbytes_max(a) >= tensor_nbytes_max(b) || !owned(a);
+}
+
+static void join_views(struct graph *g) {
+  for (uint32_t i = 0; i < g->n_nodes; i++) {
+    const struct node *n = &g->nodes[i];
+    if (!(n->op->flags & OP_VIEW)) continue;
+    uint32_t x = n->args[0], y = out_id(n);
+    if (!is_tensor(g, x) || !is_tensor(g, y) || !may_share(g, x, y)) continue;
+    uint32_t old_root = g->values[x].tensor.root;
+    if (!owned(&g->values[y].tensor)) {
+      g->values[y].tensor.root = old_root;
+      continue;
+    }
+    /* y is an output: everything that shared with x now lives in the output's buffer. */
+    for (uint32_t v = 0; v < g->n_values; v++)
+      if (g->values[v].kind == VK_TENSOR && g->values[v].tensor.root == old_root)
+        g->values[v].tensor.root = y;
+  }
+}
+
+/* ---- lifetimes ------------------------------------------------------------------------------- */
+
+static void use(struct planner *p, uint32_t id, uint32_t node) {
+  if (id == NO_VALUE) return;
+  const struct value *v = &p->g->values[id];
+  if (v->kind == VK_VALUE_LIST)
+    for (uint32_t i = 0; i < v->list.n; i++) use(p, v->list.ids[i], node);
+  if (v->kind != VK_TENSOR) return;
+  struct life *life = &p->lives[v->tensor.root];
+  if (node < life->first) life->first = node;
+  if (node > life->last) life->last = node;
+  life->owned |= owned(&v->tensor);
+}
+
+static sconce_status find_lives(struct planner *p) {
+  struct graph *g = p->g;
+  p->lives = arena_new(&g->arena, struct life, g->n_values);
+  if (!p->lives) return fail(p->err, SCONCE_NO_MEMORY, "no memory for %u lifetimes", g->n_values);
+  for (uint32_t i = 0; i < g->n_values; i++) p->lives[i].first = UINT32_MAX;
+  for (uint32_t i = 0; i < g->n_nodes; i++) {
+    const struct node *n = &g->nodes[i];
+    for (uint32_t k = 0; k < n->n_args; k++) use(p, n->args[k], i);
+    for (uint32_t k = 0; k < NODE_EXTRAS; k++) use(p, n->extra[k], i);
+  }
+  return SCONCE_OK;
+}
+
+/* ---- buffers --------------------------------------------------------------------------------- */
+
+static uint32_t add_buffer(struct planner *p, enum buffer_kind kind, uint64_t size,
+                           uint32_t value) {
+  struct graph *g = p->g;
+  g->buffers[g->n_buffers] =
+      (struct buffer){.kind = kind, .size = size < 4 ? 4 : round_up(size, 4), .value = value};
+  return g->n_buffers++;
+}
+
+/* Two constants with the same bytes and layout share a buffer while neither is written. */
+static uint32_t find_constant(const struct graph *g, const struct tensor *t) {
+  for (uint32_t i = 0; i < g->n_buffers; i++) {
+    if (g->buffers[i].kind != BUFFER_CONSTANT) continue;
+    const struct tensor *other = &g->values[g->buffers[i].value].tensor;
+    if (other->bytes.data == t->bytes.data && other->bytes.size == t->bytes.size &&
+        other->form == t->form && (t->form == PACK_PLAIN || other->dim_max[0] == t->dim_max[0]))
+      return i;
+  }
+  return UINT32_MAX;
+}
+
+static void place_owned(struct planner *p, uint32_t id) {
+  struct tensor *t = &p->g->values[id].tensor;
+  uint64_t size = tensor_nbytes_max(t);
+  if (t->constant && !t->written) {
+    t->buffer = find_constant(p->g, t);
+    if (t->buffer == UINT32_MAX) t->buffer = add_buffer(p, BUFFER_CONSTANT, size, id);
+  } else if (t->constant) {
+    t->buffer = add_buffer(p, BUFFER_STATE, size, id);
+  } else {
+    t->buffer = add_buffer(p, t->output ? BUFFER_OUTPUT : BUFFER_INPUT, size, id);
+  }
+}
+
+/* The free buffer that has been idle longest; it grows if it must. */
+static void place_transient(struct planner *p, uint32_t id) {
+  struct graph *g = p->g;
+  struct tensor *t = &g->values[id].tensor;
+  const struct life *life = &p->lives[id];
+  uint64_t size = round_up(tensor_nbytes_max(t), 4);
+  uint32_t best = UINT32_MAX;
+  for (uint32_t i = 0; i < g->n_buffers; i++) {
+    const struct buffer *b = &g->buffers[i];
+    if (b->kind != BUFFER_TRANSIENT || p->busy_until[i] >= life->first) continue;
+    if (b->size > 8 * size && size > 65536) continue; /* a small tensor leaves a large one free */
+    if (best == UINT32_MAX || (b->size >= size) > (g->buffers[best].size >= size) ||
+        ((b->size >= size) == (g->buffers[best].size >= size) &&
+         p->busy_until[i] < p->busy_until[best]))
+      best = i;
+  }
+  if (best == UINT32_MAX) best = add_buffer(p, BUFFER_TRANSIENT, size, id);
+  if (g->buffers[best].size < size) g->buffers[best].size = size;
+  p->busy_until[best] = life->last;
+  t->buffer = best;
+}
+
+/* Roots in the order of their first use, scratch included; values are chained by that node. */
+static sconce_status place_all(struct planner *p) {
+  struct graph *g = p->g;
+  uint32_t *head = arena_new(&g->arena, uint32_t, g->n_nodes);
+  uint32_t *next = arena_new(&g->arena, uint32_t, g->n_values);
+  if (!head || !next) return fail(p->err, SCONCE_NO_MEMORY, "no memory to place tensors");
+  for (uint32_t i = 0; i < g->n_nodes; i++) head[i] = NO_VALUE;
+  for (uint32_t id = 0; id < g->n_values; id++) {
+    if (g->values[id].kind != VK_TENSOR || g->values[id].tensor.root != id) continue;
+    bool used = p->lives[id].first <= p->lives[id].last;
+    const struct tensor *t = &g->values[id].tensor;
+    g->values[id].tensor.buffer = UINT32_MAX;
+    if (t->input || t->output || (t->constant && used)) {
+      place_owned(p, id);
+    } else if (used) {
+      next[id] = head[p->lives[id].first];
+      head[p->lives[id].first] = id;
+    }
+  }
+  for (uint32_t node = 0; node < g->n_nodes; node++)
+    for (uint32_t id = head[node]; id != NO_VALUE; id = next[id]) place_transient(p, id);
+  return SCONCE_OK;
+}
+
+sconce_status memory_plan(struct graph *g, sconce_error *err) {
+  struct planner p = {.g = g, .err = err};
+  join_views(g);
+  TRY(find_lives(&p));
+  g->buffers = arena_new(&g->arena, struct buffer, g->n_values);
+  p.busy_until = arena_new(&g->arena, uint32_t, g->n_values);
+  if (!g->buffers || !p.busy_until)
+    return fail(err, SCONCE_NO_MEMORY, "no memory for %u buffers", g->n_values);
+  TRY(place_all(&p));
+  for (uint32_t id = 0; id < g->n_values; id++)
+    if (g->values[id].kind == VK_TENSOR) g->values[id].tensor.buffer = root_of(g, id)->buffer;
+  for (uint32_t i = 0; i < g->n_buffers; i++)
+    if (g->buffers[i].size > g->caps.max_buffer)
+      return fail(err, SCONCE_NO_GPU_MEMORY,
+                  "a tensor needs %" PRIu64 " bytes, the device's buffers have at most %" PRIu64,
+                  g->buffers[i].size, g->caps.max_buffer);
+  return SCONCE_OK;
+}
+
+/* ---- the checker ----------------------------------------------------------------------------- */
+
+static bool persistent(enum buffer_kind kind) {
+  return kind == BUFFER_CONSTANT || kind == BUFFER_STATE;
+}
+
+static sconce_status check_record(const struct graph *g, const struct record *r,
+                                  sconce_error *err) {
+  for (uint32_t i = 0; i < r->n_operands; i++) {
+    const struct tensor *t = &g->values[r->operands[i].value].tensor;
+    if (t->buffer >= g->n_buffers)
+      return fail(err, SCONCE_BAD_GRAPH, "binding %u of '%s' has no memory", i, r->row->wgsl->name);
+    const struct buffer *b = &g->buffers[t->buffer];
+    if (persistent(b->kind) != g->values[t->root].tensor.constant)
+      return fail(err, SCONCE_BAD_GRAPH,
+                  "value %u and value %u share a buffer, but only one of them persists",
+                  r->operands[i].value, b->value);
+    bool writes = r->row->wgsl->bindings[i] == BIND_WRITE;
+    if (writes && b->kind == BUFFER_CONSTANT)
+      return fail(err, SCONCE_BAD_GRAPH, "binding %u of '%s' writes a constant", i,
+                  r->row->wgsl->name);
+    for (uint32_t k = 0; writes && k < r->n_operands; k++)
+      if (k != i && g->values[r->operands[k].value].tensor.buffer == t->buffer)
+        return fail(err, SCONCE_BAD_GRAPH,
+                    "bindings %u and %u of '%s' are one buffer, and %u is written", i, k,
+                    r->row->wgsl->name, i);
+  }
+  return SCONCE_OK;
+}
+
+sconce_status graph_check(const struct graph *g, sconce_error *err) {
+  for (uint32_t i = 0; i < g->n_nodes; i++)
+    for (uint32_t k = 0; k < g->nodes[i].n_records; k++) {
+      sconce_status status = check_record(g, &g->nodes[i].records[k], err);
+      if (status == SCONCE_OK) continue;
+      error_prefix(err, "node %u (%s): ", g->nodes[i].index, g->nodes[i].name);
+      return status;
+    }
+  return SCONCE_OK;
+}

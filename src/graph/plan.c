@@ -1,0 +1,190 @@
+/* Calls: live dims and scalars change, dirty nodes plan again in chain order. */
+#include "graph/op.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What one value was before this call. */
+struct undo {
+  struct undo *next;
+  uint32_t value;
+  uint32_t stamp;
+  int64_t number;
+  uint32_t dims[RANK_MAX];
+};
+
+/* The newest stamp is the call's; a value is remembered the first time it changes. */
+static sconce_status remember(struct graph *g, uint32_t id, sconce_error *err) {
+  struct value *v = &g->values[id];
+  if (v->stamp == g->call) return SCONCE_OK;
+  struct undo *u = g->undo_free;
+  if (u)
+    g->undo_free = u->next;
+  else
+    u = arena_new(&g->arena, struct undo, 1);
+  if (!u) return fail(err, SCONCE_NO_MEMORY, "no memory to remember value %u", id);
+  *u = (struct undo){.next = g->undo, .value = id, .stamp = v->stamp};
+  if (v->kind == VK_TENSOR)
+    memcpy(u->dims, v->tensor.dim_live, sizeof u->dims);
+  else
+    u->number = v->i;
+  g->undo = u;
+  v->stamp = g->call;
+  return SCONCE_OK;
+}
+
+static void forget(struct graph *g) {
+  while (g->undo) {
+    struct undo *u = g->undo;
+    g->undo = u->next;
+    u->next = g->undo_free;
+    g->undo_free = u;
+  }
+}
+
+void graph_begin(struct graph *g) {
+  forget(g);
+  g->call++;
+}
+
+void graph_rollback(struct graph *g) {
+  for (struct undo *u = g->undo; u; u = u->next) {
+    struct value *v = &g->values[u->value];
+    v->stamp = u->stamp;
+    if (v->kind == VK_TENSOR)
+      memcpy(v->tensor.dim_live, u->dims, sizeof u->dims);
+    else
+      v->i = u->number;
+  }
+  forget(g);
+}
+
+sconce_status graph_set_dims(struct graph *g, uint32_t id, const uint32_t *dims, uint32_t rank,
+                             sconce_error *err) {
+  if (id >= g->n_values || g->values[id].kind != VK_TENSOR)
+    return fail(err, SCONCE_BAD_GRAPH, "the result is no tensor");
+  struct tensor *t = &g->values[id].tensor;
+  if (rank != t->rank)
+    return fail(err, SCONCE_BAD_GRAPH, "rank %u, the graph says %u", rank, t->rank);
+  for (uint32_t i = 0; i < rank; i++)
+    if (dims[i] > t->dim_max[i])
+      return fail(err, SCONCE_BAD_ARGUMENT, "dim %u is %u, at most %u", i, dims[i], t->dim_max[i]);
+  if (memcmp(t->dim_live, dims, rank * sizeof *dims) == 0) return SCONCE_OK;
+  TRY(remember(g, id, err));
+  memcpy(t->dim_live, dims, rank * sizeof *dims);
+  return SCONCE_OK;
+}
+
+sconce_status graph_set_symint(struct graph *g, uint32_t id, int64_t number, sconce_error *err) {
+  if (id >= g->n_values || (g->values[id].kind != VK_SYMINT && g->values[id].kind != VK_INT))
+    return fail(err, SCONCE_BAD_GRAPH, "the result is no SymInt");
+  struct value *v = &g->values[id];
+  if (number < INT32_MIN || number > INT32_MAX)
+    return fail(err, SCONCE_BAD_ARGUMENT, "%" PRId64 " does not fit 32 bits", number);
+  if (v->i == number) return SCONCE_OK;
+  if (v->kind == VK_INT) /* the exporter folded it; then it cannot change */
+    return fail(err, SCONCE_BAD_ARGUMENT, "%" PRId64 ", but the file fixed it at %" PRId64, number,
+                v->i);
+  TRY(remember(g, id, err));
+  v->i = number;
+  return SCONCE_OK;
+}
+
+/* ---- dirty nodes ----------------------------------------------------------------------------- */
+
+static bool changed(const struct graph *g, uint32_t id) {
+  if (id == NO_VALUE) return false;
+  const struct value *v = &g->values[id];
+  if (v->stamp == g->call) return true;
+  if (v->kind != VK_VALUE_LIST) return false;
+  for (uint32_t i = 0; i < v->list.n; i++)
+    if (v->list.ids[i] != NO_VALUE && g->values[v->list.ids[i]].stamp == g->call) return true;
+  return false;
+}
+
+static bool dirty(const struct graph *g, const struct node *n) {
+  if (n->stale) return true;
+  for (uint32_t i = 0; i < n->n_args; i++)
+    if (changed(g, n->args[i])) return true;
+  return false;
+}
+
+static sconce_status at_node(struct plan *p, sconce_status status) {
+  if (status != SCONCE_OK) error_prefix(p->err, "node %u (%s): ", p->node->index, p->node->name);
+  return status;
+}
+
+/* An output without elements needs no work, whatever the operator would do. */
+static bool is_empty(const struct graph *g, uint32_t id) {
+  const struct value *v = id == NO_VALUE ? NULL : &g->values[id];
+  if (!v) return false;
+  if (v->kind == VK_TENSOR) return tensor_numel(&v->tensor) == 0;
+  if (v->kind != VK_VALUE_LIST || v->list.n == 0) return false;
+  for (uint32_t i = 0; i < v->list.n; i++)
+    if (!is_empty(g, v->list.ids[i])) return false;
+  return true;
+}
+
+/* A view that got its source's buffer needs no dispatch. */
+static bool is_free_view(const struct graph *g, const struct node *n) {
+  if (!(n->op->flags & OP_VIEW)) return false;
+  const struct value *x = &g->values[n->args[0]], *y = &g->values[out_id(n)];
+  return x->kind == VK_TENSOR && y->kind == VK_TENSOR && x->tensor.root == y->tensor.root;
+}
+
+static sconce_status emit_node(struct plan *p) {
+  struct node *n = p->node;
+  n->n_records = 0;
+  n->stale = true; /* until its records are whole */
+  if (!(n->op->flags & OP_HOST) && !is_empty(p->g, out_id(n)) && !is_free_view(p->g, n))
+    TRY(n->op->emit(p, n));
+  n->stale = false;
+  p->g->nodes_planned++;
+  return SCONCE_OK;
+}
+
+/* All shapes first, then all records: a shape that fails leaves every record as it was. */
+sconce_status graph_plan(struct graph *g, sconce_error *err) {
+  struct plan p = {.g = g, .err = err};
+  g->nodes_planned = 0;
+  for (uint32_t i = 0; i < g->n_nodes; i++) {
+    p.node = &g->nodes[i];
+    if (dirty(g, p.node)) TRY(at_node(&p, p.node->op->shape(&p, p.node)));
+  }
+  for (uint32_t i = 0; i < g->n_nodes; i++) {
+    p.node = &g->nodes[i];
+    if (dirty(g, p.node)) TRY(at_node(&p, emit_node(&p)));
+  }
+  return SCONCE_OK;
+}
+
+/* ---- loading --------------------------------------------------------------------------------- */
+
+static sconce_status prepare_nodes(struct graph *g, sconce_error *err) {
+  struct plan p = {.g = g, .err = err, .first = true};
+  for (uint32_t i = 0; i < g->n_nodes; i++) {
+    p.node = &g->nodes[i];
+    if (p.node->op->prepare) TRY(at_node(&p, p.node->op->prepare(&p, p.node)));
+  }
+  return SCONCE_OK;
+}
+
+/* A first plan at the maximum dims, with scalars that nobody has set: it shows what loads, and its
+ * errors are a device's or a file's. Shapes stay at the maximum. */
+static sconce_status emit_first(struct graph *g, sconce_error *err) {
+  struct plan p = {.g = g, .err = err, .first = true};
+  for (uint32_t i = 0; i < g->n_nodes; i++) {
+    p.node = &g->nodes[i];
+    TRY(at_node(&p, emit_node(&p)));
+    p.node->stale = true; /* the first call shapes everything */
+  }
+  return SCONCE_OK;
+}
+
+sconce_status graph_finish(struct graph *g, sconce_error *err) {
+  TRY(prepare_nodes(g, err));
+  TRY(memory_plan(g, err));
+  TRY(emit_first(g, err));
+  return graph_check(g, err);
+}

@@ -1,0 +1,11 @@
+/* Every operator family, one line each. */
+#include "graph/op.h"
+
+extern const struct op ops_binary[];
+extern const struct op ops_symint[];
+
+const struct op *const op_families[] = {
+    ops_binary,
+    ops_symint,
+    NULL,
+};

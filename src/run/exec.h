@@ -1,0 +1,46 @@
+/* Runs a planned graph on a device: buffers at the maximum dims, bind groups per kernel and shape
+ * seen, one parameter memory, one readback. Once each shape has been seen a call creates nothing.
+ */
+#ifndef RUN_EXEC_H
+#define RUN_EXEC_H
+
+#include "gpu/gpu.h"
+#include "graph/graph.h"
+
+struct exec {
+  struct gpu *gpu;
+  struct graph *graph;
+  struct arena *arena;         /* the graph's */
+  struct gpu_buffer **buffers; /* by graph buffer */
+  struct bound **bound;        /* by node: what its records are bound to */
+  struct params *params;       /* blocks of parameter slots, newest first */
+  uint32_t n_slots;
+  struct gpu_dispatch *dispatches;
+  uint32_t n_dispatches, cap_dispatches;
+  struct gpu_read *read;    /* all outputs, one after another */
+  uint64_t *output_at;      /* by output: its offset in `read` */
+  const uint8_t *mapped;    /* the last call's outputs, or NULL */
+  bool running;             /* submitted, not yet waited for */
+  uint64_t records_written; /* parameter slots rewritten, ever */
+};
+
+void caps_of(const sconce_device_info *info, struct caps *caps);
+
+/* After graph_finish: creates the buffers and uploads the constants. */
+SCONCE_CHECK sconce_status exec_init(struct exec *x, struct gpu *gpu, struct graph *graph,
+                                     sconce_error *err);
+void exec_free(struct exec *x);
+/* Puts state (KV caches) back to what the file says. */
+SCONCE_CHECK sconce_status exec_reset(struct exec *x, sconce_error *err);
+
+SCONCE_CHECK sconce_status exec_write(struct exec *x, uint32_t value, const void *data,
+                                      uint64_t size, sconce_error *err);
+/* After graph_plan: binds what is new, writes what changed, submits, begins the readback. */
+SCONCE_CHECK sconce_status exec_begin(struct exec *x, sconce_error *err);
+/* *done: the outputs can be read with exec_output until the next begin. */
+SCONCE_CHECK sconce_status exec_poll(struct exec *x, bool block, bool *done, sconce_error *err);
+const void *exec_output(const struct exec *x, uint32_t output);
+/* Times of each dispatch of the graph as it is planned, run once: (2 n_dispatches) nanoseconds. */
+SCONCE_CHECK sconce_status exec_profile(struct exec *x, uint64_t *times, sconce_error *err);
+
+#endif

@@ -1,0 +1,64 @@
+/* Constants go from the mapped file to the device in chunks, laid out as their kernels want. */
+#include "run/upload.h"
+
+#include "base/checked.h"
+
+#include <string.h>
+
+enum { CHUNK = 16 << 20, TILE = 32 };
+
+static bool all_zero(struct span bytes) {
+  size_t words = bytes.size / 8;
+  for (size_t i = 0; i < words; i++)
+    if (load_u64(bytes.data + 8 * i)) return false;
+  for (size_t i = 8 * words; i < bytes.size; i++)
+    if (bytes.data[i]) return false;
+  return true;
+}
+
+static sconce_status upload_plain(struct gpu_buffer *to, struct span bytes, sconce_error *err) {
+  for (size_t at = 0; at < bytes.size; at += CHUNK) {
+    size_t n = bytes.size - at < CHUNK ? bytes.size - at : CHUNK;
+    TRY(gpu_write(to, at, bytes.data + at, n, err));
+  }
+  return SCONCE_OK;
+}
+
+/* Writes columns [from, to) of a (rows, cols) matrix as rows; in tiles, or each element would touch
+ * a cache line of its own. */
+static void transpose(const uint8_t *in, uint64_t rows, uint64_t cols, uint64_t from, uint64_t to,
+                      uint32_t size, uint8_t *out) {
+  for (uint64_t r0 = 0; r0 < rows; r0 += TILE)
+    for (uint64_t c0 = from; c0 < to; c0 += TILE)
+      for (uint64_t c = c0; c < c0 + TILE && c < to; c++)
+        for (uint64_t r = r0; r < r0 + TILE && r < rows; r++)
+          memcpy(out + ((c - from) * rows + r) * size, in + (r * cols + c) * size, size);
+}
+
+static sconce_status upload_transposed(struct gpu_buffer *to, const struct tensor *t,
+                                       const sconce_allocator *allocator, sconce_error *err) {
+  uint64_t rows = t->dim_max[0], cols = rows ? tensor_numel_max(t) / rows : 0;
+  uint32_t size = vk_dtype_size(t->dtype);
+  uint64_t line = rows * size; /* of the result */
+  if (cols == 0) return SCONCE_OK;
+  if (line > CHUNK) return fail(err, SCONCE_UNSUPPORTED, "a transposed row of more than 16 MiB");
+  uint64_t step = CHUNK / line;
+  while (step > 1 && step * line % 4) step--; /* writes start on words */
+  uint8_t *chunk = block_resize(allocator, NULL, 0, CHUNK);
+  if (!chunk) return fail(err, SCONCE_NO_MEMORY, "no memory for %d bytes", CHUNK);
+  sconce_status status = SCONCE_OK;
+  for (uint64_t c = 0; c < cols && status == SCONCE_OK; c += step) {
+    uint64_t end = c + step < cols ? c + step : cols;
+    transpose(t->bytes.data, rows, cols, c, end, size, chunk);
+    status = gpu_write(to, c * line, chunk, (size_t)((end - c) * line), err);
+  }
+  block_resize(allocator, chunk, CHUNK, 0);
+  return status;
+}
+
+sconce_status upload_constant(struct gpu_buffer *to, const struct tensor *t, bool fresh,
+                              const sconce_allocator *allocator, sconce_error *err) {
+  if (fresh && all_zero(t->bytes)) return SCONCE_OK; /* new buffers are zero */
+  if (t->form == PACK_TRANSPOSED) return upload_transposed(to, t, allocator, err);
+  return upload_plain(to, t->bytes, err);
+}

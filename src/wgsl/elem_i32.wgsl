@@ -1,0 +1,5 @@
+// Integers of 4 bytes: see elem_f16.
+alias Elem = i32;
+const ELEMS = 1u;
+fn elem_get(word: u32, lane: u32) -> i32 { return bitcast<i32>(word); }
+fn elem_put(word: u32, lane: u32, value: i32) -> u32 { return bitcast<u32>(value); }

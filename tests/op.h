@@ -1,0 +1,81 @@
+/* Test support for operators: a graph of one node (or a few), run on the device.
+ *
+ *   struct op_test t;
+ *   op_begin(&t);
+ *   uint32_t x = op_input(&t, VK_FLOAT32, DIMS(3, 64)), y = op_output(&t, VK_FLOAT32, DIMS(3, 64));
+ *   op_node(&t, "aten.relu.default", IDS(x, y));
+ *   REQUIRE_OK(op_load(&t, NULL, &err), err);
+ *   op_set(&t, x, DIMS(2, 64), values);              // doubles, rounded to the tensor's dtype
+ *   REQUIRE_OK(op_run(&t, &err), err);
+ *   const double *got = op_get(&t, y, &numel);       // live elements
+ *   op_end(&t);                                      // also after failures
+ */
+#ifndef TEST_OP_H
+#define TEST_OP_H
+
+#include "gpu.h"
+
+#include "graph/op.h"
+#include "run/exec.h"
+
+struct op_test {
+  struct graph graph;
+  struct exec exec;
+  bool loaded;
+  uint32_t inputs[32], outputs[32];
+  void *data[32];     /* by input: elements in its dtype */
+  double *results;    /* of the last op_get */
+  sconce_error built; /* an error while adding values or nodes shows in op_load */
+};
+
+#define DIMS(...)                                                                                  \
+  (const uint32_t[]){__VA_ARGS__}, (uint32_t)(sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+#define IDS(...) DIMS(__VA_ARGS__)
+#define INTS(...)                                                                                  \
+  (const int64_t[]){__VA_ARGS__}, (uint32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+
+void op_begin(struct op_test *t); /* caps of test_gpu() */
+void op_end(struct op_test *t);
+
+/* Values; dims are the maximum. */
+uint32_t op_input(struct op_test *t, enum vk_dtype dtype, const uint32_t *dims, uint32_t rank);
+uint32_t op_output(struct op_test *t, enum vk_dtype dtype, const uint32_t *dims, uint32_t rank);
+uint32_t op_tensor(struct op_test *t, enum vk_dtype dtype, const uint32_t *dims, uint32_t rank);
+uint32_t op_constant(struct op_test *t, enum vk_dtype dtype, const uint32_t *dims, uint32_t rank,
+                     const double *values);
+uint32_t op_constant_bytes(struct op_test *t, enum vk_dtype dtype, const uint32_t *dims,
+                           uint32_t rank, const void *bytes); /* copied */
+uint32_t op_null(struct op_test *t);
+uint32_t op_int(struct op_test *t, int64_t i);
+uint32_t op_double(struct op_test *t, double d);
+uint32_t op_bool(struct op_test *t, bool b);
+uint32_t op_text(struct op_test *t, const char *text);
+uint32_t op_ints(struct op_test *t, const int64_t *ints, uint32_t n);
+uint32_t op_list(struct op_test *t, const uint32_t *ids, uint32_t n);
+uint32_t op_symint(struct op_test *t); /* an input; set with op_set_symint */
+
+void op_node(struct op_test *t, const char *name, const uint32_t *args, uint32_t n);
+
+/* Plans and uploads; `force` names the kernel row to take where it fits (NULL: the table's choice).
+ */
+SCONCE_CHECK sconce_status op_load(struct op_test *t, const char *force, sconce_error *err);
+
+/* One call: set what changes, then run. */
+void op_set(struct op_test *t, uint32_t input, const uint32_t *dims, uint32_t rank,
+            const double *values);
+void op_set_symint(struct op_test *t, uint32_t input, int64_t number);
+SCONCE_CHECK sconce_status op_run(struct op_test *t, sconce_error *err);
+/* Live elements of an output of the last run as doubles, valid until the next op_get. */
+const double *op_get(struct op_test *t, uint32_t output, uint64_t *numel);
+
+/* Numbers to elements of a dtype and back; f16 rounds to nearest even. */
+void test_to_dtype(enum vk_dtype dtype, const double *values, uint64_t n, void *out);
+void test_from_dtype(enum vk_dtype dtype, const void *bytes, uint64_t n, double *out);
+/* Random values in [-1, 1), already rounded to the dtype; the caller frees. */
+double *test_values(enum vk_dtype dtype, uint64_t n, uint64_t seed);
+
+/* |got - want| <= abs + rel |want| for all, else a failure with the worst element and `what`. */
+bool test_close(const double *got, const double *want, uint64_t n, double abs, double rel,
+                const char *what);
+
+#endif
