@@ -167,6 +167,8 @@ SCONCE_CHECK sconce_status graph_set_dims(struct graph *g, uint32_t value, const
                                           uint32_t rank, sconce_error *err);
 SCONCE_CHECK sconce_status graph_set_symint(struct graph *g, uint32_t value, int64_t number,
                                             sconce_error *err);
+/* Its elements changed though its dims did not: who reads them on the host must look again. */
+SCONCE_CHECK sconce_status graph_touch(struct graph *g, uint32_t value, sconce_error *err);
 SCONCE_CHECK sconce_status graph_plan(struct graph *g, sconce_error *err);
 void graph_rollback(struct graph *g);
 

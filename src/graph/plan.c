@@ -91,6 +91,10 @@ sconce_status graph_set_symint(struct graph *g, uint32_t id, int64_t number, sco
   return SCONCE_OK;
 }
 
+sconce_status graph_touch(struct graph *g, uint32_t id, sconce_error *err) {
+  return remember(g, id, err);
+}
+
 /* ---- dirty nodes ----------------------------------------------------------------------------- */
 
 static bool changed(const struct graph *g, uint32_t id) {

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "run/upload.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { SLOT = 256, SLOTS_A_BLOCK = 256 };
@@ -302,10 +303,26 @@ const void *exec_output(const struct exec *x, uint32_t output) {
   return x->mapped ? x->mapped + x->output_at[output] : NULL;
 }
 
-sconce_status exec_profile(struct exec *x, uint64_t *times, sconce_error *err) {
+void exec_cancel(struct exec *x) { end_read(x); }
+
+sconce_status exec_profile(struct exec *x, struct arena *scratch,
+                           void (*each)(void *user, const char *node, const char *kernel,
+                                        uint64_t from, uint64_t to),
+                           void *user, sconce_error *err) {
   end_read(x);
   TRY(bind_all(x, err));
   TRY(write_params(x, err));
+  uint64_t *times = arena_new(scratch, uint64_t, 2 * (size_t)x->n_dispatches);
+  if (!times) return fail(err, SCONCE_NO_MEMORY, "no memory for %u times", x->n_dispatches);
   struct gpu_batch batch = {.dispatches = x->dispatches, .n_dispatches = x->n_dispatches};
-  return gpu_profile(x->gpu, &batch, GPU_TIME_EACH, times, err);
+  TRY(gpu_profile(x->gpu, &batch, GPU_TIME_EACH, times, err));
+  for (uint32_t i = 0, at = 0; i < x->graph->n_nodes; i++)
+    for (uint32_t k = 0; k < x->graph->nodes[i].n_records; k++, at++) {
+      const struct kernel *row = x->graph->nodes[i].records[k].row;
+      char label[120];
+      snprintf(label, sizeof label, "%s/%s", row->wgsl->name, row->name);
+      each(user, x->graph->nodes[i].name, label, times[2 * at] - times[0],
+           times[2 * at + 1] - times[0]);
+    }
+  return SCONCE_OK;
 }

@@ -40,7 +40,14 @@ SCONCE_CHECK sconce_status exec_begin(struct exec *x, sconce_error *err);
 /* *done: the outputs can be read with exec_output until the next begin. */
 SCONCE_CHECK sconce_status exec_poll(struct exec *x, bool block, bool *done, sconce_error *err);
 const void *exec_output(const struct exec *x, uint32_t output);
-/* Times of each dispatch of the graph as it is planned, run once: (2 n_dispatches) nanoseconds. */
-SCONCE_CHECK sconce_status exec_profile(struct exec *x, uint64_t *times, sconce_error *err);
+/* Gives up a call that was begun. */
+void exec_cancel(struct exec *x);
+/* Runs the graph as it is planned, a pass per dispatch, and calls each in order with the node's and
+ * the kernel's name and the times of the device's clock, from 0. */
+SCONCE_CHECK sconce_status exec_profile(struct exec *x, struct arena *scratch,
+                                        void (*each)(void *user, const char *node,
+                                                     const char *kernel, uint64_t from,
+                                                     uint64_t to),
+                                        void *user, sconce_error *err);
 
 #endif
