@@ -156,26 +156,6 @@ static size_t find_added(const struct matcher *m, struct text text, size_t at, i
   return text.size;
 }
 
-/* The start of the white space that ends at `to`, not before `from`. */
-static size_t trim_left_of(struct text text, size_t from, size_t to) {
-  while (to > from) {
-    size_t p = to - 1;
-    while (p > from && ((uint8_t)text.data[p] & 0xc0) == 0x80) p--;
-    if (!unicode_is_space(utf8_decode(text.data + p, text.data + to).code)) break;
-    to = p;
-  }
-  return to;
-}
-
-static size_t skip_space(struct text text, size_t at) {
-  while (at < text.size) {
-    struct utf8_char c = utf8_decode(text.data + at, text.data + text.size);
-    if (!unicode_is_space(c.code)) break;
-    at += c.size;
-  }
-  return at;
-}
-
 /* What is left to do for a part of the text between added tokens of this pass. */
 struct pass {
   sconce_tokenizer *t;
@@ -192,15 +172,17 @@ static bool encode_pass(struct pass *pass, struct text text) {
   const struct matcher *m = &t->added[pass->number][(pass->flags & SCONCE_ENCODE_SPECIAL) != 0];
   for (size_t at = 0; at < text.size;) {
     int32_t id;
-    size_t size = 0, found = find_added(m, text, at, &id, &size), end = found;
+    size_t size = 0, found = find_added(m, text, at, &id, &size);
     const struct piece *piece = id >= 0 ? &t->vocab.pieces[id] : NULL;
-    if (piece && piece->strip_left) end = trim_left_of(text, at, found);
-    if (end > at && !encode_part(pass, (struct text){text.data + at, end - at})) return false;
+    struct text part = {text.data + at, found - at};
+    if (piece && piece->strip_left) part = unicode_trim_end(part);
+    if (part.size && !encode_part(pass, part)) return false;
     pass->first = false;
     at = found + size;
     if (!piece) continue;
     if (!push_id(t, id)) return false;
-    if (piece->strip_right) at = skip_space(text, at);
+    struct text rest = {text.data + at, text.size - at};
+    if (piece->strip_right) at = text.size - unicode_trim_start(rest).size;
   }
   return true;
 }

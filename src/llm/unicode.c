@@ -107,3 +107,22 @@ bool unicode_is_space(uint32_t code) {
   return code == 0x85 || code == 0xa0 || code == 0x1680 || code - 0x2000 < 11 || code == 0x2028 ||
          code == 0x2029 || code == 0x202f || code == 0x205f || code == 0x3000;
 }
+
+struct text unicode_trim_start(struct text text) {
+  while (text.size) {
+    struct utf8_char c = utf8_decode(text.data, text.data + text.size);
+    if (!unicode_is_space(c.code)) break;
+    text = (struct text){text.data + c.size, text.size - c.size};
+  }
+  return text;
+}
+
+struct text unicode_trim_end(struct text text) {
+  while (text.size) {
+    size_t at = text.size - 1; /* back over at most three continuation bytes to the lead */
+    while (at > 0 && text.size - at < 4 && ((uint8_t)text.data[at] & 0xc0) == 0x80) at--;
+    if (!unicode_is_space(utf8_decode(text.data + at, text.data + text.size).code)) break;
+    text.size = at;
+  }
+  return text;
+}

@@ -31,6 +31,10 @@ bool unicode_is_letter(uint32_t code); /* category L */
 bool unicode_is_number(uint32_t code); /* category N */
 bool unicode_is_space(uint32_t code);  /* property White_Space */
 
+/* Without the white space at one end. */
+struct text unicode_trim_start(struct text text);
+struct text unicode_trim_end(struct text text);
+
 /* Normalization form C of valid UTF-8: unchanged if every character is below U+0300, else in
  * `out` (char) by way of `codes` (uint32_t). False when out of memory. Linear in the text. */
 bool unicode_nfc(struct text *text, struct list *codes, struct list *out);
