@@ -92,7 +92,8 @@ static bool merge_text(sconce_tokenizer *t, struct text text) {
 
 /* ---- best path ------------------------------------------------------------------------------- */
 
-/* The best way to reach a byte of the text; after the walk back `next` leads forward. */
+/* The best way to reach a byte of the text; after the walk back `next` leads forward. Scores add up
+ * in float as in the original: paths with equal sums are common, and rounding decides. */
 struct spm_node {
   float score;
   int32_t id;
@@ -100,9 +101,9 @@ struct spm_node {
 };
 enum { NOWHERE = UINT32_MAX };
 
-static void reach(struct spm_node *nodes, size_t from, size_t to, double score, int32_t id) {
-  if (nodes[to].from != NOWHERE && !(score > (double)nodes[to].score)) return;
-  nodes[to] = (struct spm_node){(float)score, id, (uint32_t)from, 0};
+static void reach(struct spm_node *nodes, size_t from, size_t to, float score, int32_t id) {
+  if (nodes[to].from != NOWHERE && !(score > nodes[to].score)) return;
+  nodes[to] = (struct spm_node){score, id, (uint32_t)from, 0};
 }
 
 /* Extends the path that ends at `at` by every piece that starts there. */
@@ -111,23 +112,23 @@ static void extend(const sconce_tokenizer *t, struct text text, struct spm_node 
   const char *p = text.data + at;
   size_t room = text.size - at, character = utf8_decode(p, p + room).size;
   bool single = false;
-  double here = (double)nodes[at].score;
+  float here = nodes[at].score;
   struct match_walk w;
   bool more = matcher_start(m, &w, (uint8_t)*p);
   while (more) {
     int32_t id = matcher_here(m, &w);
     if (id >= 0) {
       const struct piece *piece = &t->vocab.pieces[id];
-      double score = piece->type == PIECE_USER ? (double)((float)w.depth * t->spm.score_max) - 0.1
-                                               : (double)piece->score;
+      float score = piece->score;
+      if (piece->type == PIECE_USER)
+        score = (float)((double)((float)w.depth * t->spm.score_max) - 0.1);
       reach(nodes, at, at + w.depth, here + score, id);
       if (w.depth == character) single = true;
     }
     more = w.depth < room && matcher_step(m, &w, (uint8_t)p[w.depth]);
   }
   if (single) return;
-  float unknown = t->spm.score_min - 10.0f + nodes[at].score;
-  reach(nodes, at, at + character, (double)unknown, -1);
+  reach(nodes, at, at + character, here + (t->spm.score_min - 10.0f), -1);
 }
 
 static bool best_path(sconce_tokenizer *t, struct text text) {
