@@ -17,7 +17,7 @@ struct bpe {
   struct list heap;    /* struct merge */
 };
 
-enum { BPE_END = UINT32_MAX };
+#define BPE_END UINT32_MAX
 
 struct symbol {
   uint32_t at, size; /* bytes of the text; size 0: merged into its left neighbour */

@@ -99,7 +99,7 @@ struct spm_node {
   int32_t id;
   uint32_t from, next; /* from NOWHERE: not reached */
 };
-enum { NOWHERE = UINT32_MAX };
+#define NOWHERE UINT32_MAX
 
 static void reach(struct spm_node *nodes, size_t from, size_t to, float score, int32_t id) {
   if (nodes[to].from != NOWHERE && !(score > nodes[to].score)) return;
