@@ -4,7 +4,7 @@
 usage: unicode_tables.py > src/llm/unicode_tables.c
 
 The result is checked in, because a tokenizer must give the same ids wherever it was built. The
-reference tokenizers classify by Unicode 16; a Python with another version needs the package
+reference tokenizers split by Unicode 16 and normalize by Unicode 9; a Python with another version needs the package
 unicodedata2==16.0.0 to write the same tables.
 """
 
@@ -17,6 +17,23 @@ except ImportError:
 
 VERSION = "16.0.0"
 CODES = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+
+# The reference's NFC is frozen at Unicode 9. These got a combining class or a decomposition since,
+# and must stay as they are: (first, last).
+NFC_LATER = [
+    (0x07FD, 0x07FD), (0x0897, 0x089F), (0x08CA, 0x08D3), (0x09FE, 0x09FE), (0x0C3C, 0x0C3C), (0x0D3B, 0x0D3C),
+    (0x0EBA, 0x0EBA), (0x1715, 0x1715), (0x1ABF, 0x1ACE), (0x1DF6, 0x1DFA), (0xA82C, 0xA82C), (0x105C9, 0x105C9),
+    (0x105E4, 0x105E4), (0x10D24, 0x10D27), (0x10D69, 0x10D6D), (0x10EAB, 0x10EAC), (0x10EFD, 0x10EFF),
+    (0x10F46, 0x10F50), (0x10F82, 0x10F85), (0x11070, 0x11070), (0x1133B, 0x1133B), (0x11383, 0x113D0),
+    (0x1145E, 0x1145E), (0x11839, 0x1183A), (0x11938, 0x11943), (0x119E0, 0x119E0), (0x11A34, 0x11A99),
+    (0x11D42, 0x11D97), (0x11F41, 0x11F42), (0x16121, 0x1612F), (0x16D68, 0x16D6A), (0x16FF0, 0x16FF1),
+    (0x1E08F, 0x1E08F), (0x1E130, 0x1E136), (0x1E2AE, 0x1E2AE), (0x1E2EC, 0x1E2EF), (0x1E4EC, 0x1E4EF),
+    (0x1E5EE, 0x1E5EF),
+]
+
+
+def in_nfc(char):
+    return not any(first <= ord(char) <= last for first, last in NFC_LATER)
 
 
 def ranges(key):
@@ -38,7 +55,7 @@ def decompositions():
     out = []
     for c in CODES:
         d = ucd.decomposition(chr(c))
-        if not d or d.startswith("<") or 0xAC00 <= c <= 0xD7A3:
+        if not d or d.startswith("<") or 0xAC00 <= c <= 0xD7A3 or not in_nfc(chr(c)):
             continue
         parts = [int(x, 16) for x in d.split()]
         out.append((c, parts[0], parts[1] if len(parts) > 1 else 0))
@@ -64,7 +81,7 @@ def main():
         sys.exit(f"this Python knows Unicode {ucd.unidata_version}, the tables are {VERSION}")
     letters = ranges(lambda c: ucd.category(c)[0] == "L")
     numbers = ranges(lambda c: ucd.category(c)[0] == "N")
-    classes = ranges(ucd.combining)
+    classes = ranges(lambda c: in_nfc(c) and ucd.combining(c))
     pairs = decompositions()
     composed = [i for i, (c, a, b) in enumerate(pairs) if ucd.normalize("NFC", chr(c)) == chr(c)]
     composed.sort(key=lambda i: pairs[i][1:])

@@ -106,11 +106,17 @@ static const char *next_llama3(const char *p, const char *end, int digits) {
   return breaks ? breaks : at_least(white_space(a, end), a);
 }
 
+/* This step is no expression in the original, and asks tables that are one Unicode version newer:
+ * Tolong Siki digits and three Chinese small numerals. */
+static bool is_digit(struct at a) {
+  return a.number || a.code - 0x11de0 < 10 || a.code - 0x16ff4 < 3;
+}
+
 static const char *next_digits(const char *p, const char *end, bool each) {
   struct at a = look(p, end);
-  bool number = a.number;
-  if (number && each) return a.next;
-  while (a.p < end && a.number == number) a = look(a.next, end);
+  bool digit = is_digit(a);
+  if (digit && each) return a.next;
+  while (a.p < end && is_digit(a) == digit) a = look(a.next, end);
   return a.p;
 }
 
