@@ -1,0 +1,48 @@
+/* UTF-8, the character classes that splitters speak of, and NFC. Everything past utf8_clean works
+ * on valid UTF-8 and may rely on it. */
+#ifndef LLM_UNICODE_H
+#define LLM_UNICODE_H
+
+#include "base/span.h"
+#include "llm/list.h"
+
+enum utf8_state {
+  UTF8_OK,
+  UTF8_BAD, /* no character starts like this: size bytes are one invalid sequence */
+  UTF8_CUT, /* the text ends inside a character; more bytes may complete it */
+};
+
+struct utf8_char {
+  uint32_t code; /* U+FFFD unless UTF8_OK */
+  uint32_t size; /* bytes, at least 1 */
+  enum utf8_state state;
+};
+
+/* The character at p < end. An invalid sequence is the longest prefix of some valid one, or one
+ * byte: the rule by which Python and the web replace errors. */
+struct utf8_char utf8_decode(const char *p, const char *end);
+size_t utf8_encode(uint32_t code, char out[4]);
+
+/* Makes `text` valid: unchanged if it is, else a copy in `scratch` (a list of char) in which each
+ * invalid sequence is U+FFFD. False when out of memory. */
+bool utf8_clean(struct text *text, struct list *scratch);
+
+bool unicode_is_letter(uint32_t code); /* category L */
+bool unicode_is_number(uint32_t code); /* category N */
+bool unicode_is_space(uint32_t code);  /* property White_Space */
+
+/* Without the white space at one end. */
+struct text unicode_trim_start(struct text text);
+struct text unicode_trim_end(struct text text);
+
+/* Normalization form C of valid UTF-8: unchanged if every character is below U+0300, else in
+ * `out` (char) by way of `codes` (uint32_t). False when out of memory. Linear in the text. */
+bool unicode_nfc(struct text *text, struct list *codes, struct list *out);
+
+/* unicode_tables.c */
+extern const uint32_t unicode_n_letters, unicode_n_numbers, unicode_n_classes;
+extern const uint32_t unicode_n_pairs, unicode_n_composed;
+extern const uint32_t unicode_letters[], unicode_numbers[], unicode_classes[], unicode_pairs[];
+extern const uint16_t unicode_composed[];
+
+#endif
