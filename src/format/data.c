@@ -145,6 +145,7 @@ sconce_status data_verify_unique(const struct data *const *files, uint32_t n_fil
   if (n_keys > DATA_MAX_NAMED)
     return fail(err, SCONCE_BAD_FILE, "%" PRIu64 " keys of named data, at most %u", n_keys,
                 DATA_MAX_NAMED);
+  if (n_keys < 2) return SCONCE_OK;
   uint64_t n_rounds = n_keys / (SLOTS / 2) + 1;
   for (uint64_t round = 0; round < n_rounds; round++) {
     struct slot slots[SLOTS] = {0};

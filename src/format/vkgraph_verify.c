@@ -261,7 +261,8 @@ static sconce_status check_window(struct scope *s, sconce_error *err) {
 }
 
 static sconce_status check_chain(const struct vkgraph *g, sconce_error *err) {
-  struct scope s = {.g = g};
+  struct scope s;
+  s.g = g;
   for (uint64_t first = 0; first < g->n_values || first == 0; first += WINDOW) {
     s.first = (uint32_t)first;
     s.budget = FB_VISIT_FACTOR * (uint64_t)g->blob.size;
