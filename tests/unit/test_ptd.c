@@ -98,6 +98,42 @@ static void refuses_a_key_in_two_files(void) {
               "1000 data files");
 }
 
+/* NamedData tables by hand, n of them, with the keys "k0", "k1" …: a vtable, the vector's offsets,
+ * then the tables in 24 bytes each (soffset, key, the string's size, text and NUL). */
+static struct edit_bytes build_keys(uint32_t n) {
+  size_t size = 8 + (size_t)n * 28;
+  struct edit_bytes b = {calloc(1, size), size};
+  b.data[0] = 6;
+  b.data[4] = 4; /* the key at +4 */
+  for (uint32_t i = 0; i < n; i++) {
+    uint8_t *offset = b.data + 8 + (size_t)i * 4, *table = b.data + 8 + (size_t)n * 4 + i * 24u;
+    uint32_t to_vtable = (uint32_t)(table - b.data), to_table = (uint32_t)(table - offset);
+    memcpy(table, &to_vtable, 4);
+    memcpy(offset, &to_table, 4);
+    table[4] = 4;
+    table[8] = (uint8_t)snprintf((char *)table + 12, 12, "k%u", i);
+  }
+  return b;
+}
+
+/* More keys than one round of the check takes. */
+static void finds_a_key_twice_among_thousands(void) {
+  enum { N = 5000 };
+  struct edit_bytes b = build_keys(N);
+  struct data data = {.named = {b.data + 8, N}};
+  const struct data *list[] = {&data};
+  sconce_error err = {0};
+  CHECK_OK(data_verify_unique(list, 1, &err), err);
+  uint8_t *last = b.data + b.size - 24;
+  memcpy(last + 12, "k123", 5);
+  last[8] = 4;
+  CHECK_FAILS(data_verify_unique(list, 1, &err), SCONCE_BAD_FILE, err,
+              "the key 'k123' names data 123 and 4999");
+  data.named.n = DATA_MAX_NAMED + 1;
+  CHECK_FAILS(data_verify_unique(list, 1, &err), SCONCE_BAD_FILE, err, "65537 keys");
+  free(b.data);
+}
+
 /* ---- damage ---------------------------------------------------------------------------------- */
 
 static const struct edit_row rows[] = {
@@ -180,6 +216,7 @@ const struct test suite_ptd[] = {
     TEST(programs_match_their_data_files),
     TEST(programs_refuse_data_of_another_shape),
     TEST(refuses_a_key_in_two_files),
+    TEST(finds_a_key_twice_among_thousands),
     TEST(refuses_damage),
     {0},
 };

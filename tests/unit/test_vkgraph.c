@@ -43,6 +43,23 @@ static void reads_values_and_chain(void) {
   CHECK_EQ(vkgraph_kind(&graph, 20), 0);
 }
 
+static void reads_every_kind_of_value(void) {
+  REQUIRE(open_real("every_kind.pte", false));
+  CHECK_EQ(vkgraph_kind(&graph, 7), VK_NULL);
+  CHECK_EQ(vkgraph_value(&graph, 8).i, -7);
+  CHECK(isinf(vkgraph_value(&graph, 9).d));
+  CHECK(vkgraph_value(&graph, 10).b);
+  CHECK_EQ(fb_i64_at(vkgraph_value(&graph, 11).items, 2), 1ll << 40);
+  CHECK_NEAR(fb_f64_at(vkgraph_value(&graph, 12).items, 1), -0.25, 0);
+  CHECK_EQ(vkgraph_value(&graph, 13).items.n, 3);
+  CHECK(text_is(vkgraph_value(&graph, 14).text, "none"));
+  CHECK_EQ(vkgraph_value(&graph, 15).i, 3);
+  struct vk_tensor half = vkgraph_value(&graph, 4).tensor;
+  CHECK_EQ(half.dtype, VK_FLOAT16);
+  CHECK_EQ(half.staging, VK_FLOAT32);
+  CHECK_EQ(half.mem_obj_id, 0); /* absent in the file */
+}
+
 static void an_absent_number_is_zero_not_none(void) {
   REQUIRE(open_real("delegated.pte", true));
   struct vk_tensor weight = vkgraph_value(&graph, 0).tensor;
@@ -85,6 +102,19 @@ static void reads_inline_constants(void) {
   CHECK_FAILS(vkgraph_open(&graph, blob, (struct data_lookup){0}, &err), SCONCE_BAD_GRAPH, err,
               "constant 1 needs 16 bytes at 65 of the constants, which have 80");
   free(grown.data);
+}
+
+static void reads_constants_behind_the_graph(void) {
+  static const size_t sizes[] = {24, 0, 2, 12};
+  struct span data;
+  REQUIRE(open_real("every_kind.pte", false));
+  for (uint32_t i = 0; i < 4; i++) {
+    struct vk_tensor t = vkgraph_value(&graph, i).tensor;
+    CHECK_EQ(t.constant_id, i);
+    CHECK(vkgraph_tensor_bytes(&graph, &t, &data));
+    CHECK_EQ(data.size, sizes[i]);
+  }
+  CHECK_EQ(load_u32(data.data + 8), 2); /* the last of arange(3) */
 }
 
 /* ---- damage ---------------------------------------------------------------------------------- */
@@ -330,9 +360,11 @@ static void names_and_sizes_of_types(void) {
 
 const struct test suite_vkgraph[] = {
     TEST(reads_values_and_chain),
+    TEST(reads_every_kind_of_value),
     TEST(an_absent_number_is_zero_not_none),
     TEST(constants_are_exactly_their_tensors_bytes),
     TEST(reads_inline_constants),
+    TEST(reads_constants_behind_the_graph),
     TEST(refuses_headers),
     TEST(refuses_values),
     TEST(refuses_chains),
