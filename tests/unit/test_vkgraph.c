@@ -346,6 +346,74 @@ static void refuses_headers(void) { edit_run(EDIT_VKGRAPH, header_rows); }
 static void refuses_values(void) { edit_run(EDIT_VKGRAPH, value_rows); }
 static void refuses_chains(void) { edit_run(EDIT_VKGRAPH, chain_rows); }
 
+/* ---- many values ----------------------------------------------------------------------------- */
+
+static void put(uint8_t *p, uint32_t value) { memcpy(p, &value, 4); }
+
+/* A blob by hand: n SymInts that share one table, and one call f(args[0]) -> args[1]. Vectors of
+ * offsets come first, since offsets go forward; `e` is where the tables start. */
+static struct edit_bytes build_symints(uint32_t n, const uint32_t args[2], uint32_t input,
+                                       uint32_t output) {
+  static const uint8_t slots[] = {14, 0, 20, 0, 0, 0, 4, 0, 8, 0, 12, 0, 16, 0};
+  static const uint8_t tables[] = {
+      8,  0, 12, 0, 8,   0, 4,  0, /* +0: VkValue's vtable */
+      8,  0, 0,  0, 12,  0, 0,  0, VK_SYMINT, 0, 0, 0,
+      4,  0, 4,  0, /* +8: VkValue; +20: SymInt's vtable */
+      4,  0, 0,  0, 10,  0, 12, 0, 0,         0, 4, 0,
+      8,  0, 0,  0,                                    /* +24: SymInt; +28: call's vtable */
+      12, 0, 0,  0, 8,   0, 0,  0, 12,        0, 0, 0, /* +40: call: name, args */
+      1,  0, 0,  0, 'f', 0, 0,  0, 2,         0, 0, 0, /* +52: name; +60: args */
+  };
+  uint32_t e = 72 + 4 * n, size = e + (uint32_t)sizeof tables + 8;
+  struct edit_bytes b = {calloc(1, 32 + (size_t)size), 32 + (size_t)size};
+  uint8_t *f = b.data + 32;
+  memcpy(b.data + 4, "VH00", 4);
+  b.data[8] = 30;
+  put(b.data + 10, 32);
+  put(b.data + 14, size);
+  put(b.data + 18, 32 + size);
+  put(f, 24);
+  memcpy(f + 4, "VK00", 4);
+  memcpy(f + 8, slots, sizeof slots);
+  const uint32_t root[] = {16, 44 - 28, 68 - 32, 52 - 36, 60 - 40};
+  memcpy(f + 24, root, sizeof root);
+  const uint32_t vectors[] = {1, e + 40 - 48, 1, input, 1, output, n};
+  memcpy(f + 44, vectors, sizeof vectors);
+  for (uint32_t i = 0; i < n; i++) put(f + 72 + 4 * i, e + 8 - (72 + 4 * i));
+  memcpy(f + e, tables, sizeof tables);
+  memcpy(f + e + sizeof tables, args, 8);
+  return b;
+}
+
+static sconce_status open_symints(uint32_t n, uint32_t from, uint32_t to, uint32_t input,
+                                  uint32_t output, sconce_error *err) {
+  struct edit_bytes b = build_symints(n, (uint32_t[]){from, to}, input, output);
+  sconce_status status = walk_blob((struct span){b.data, b.size}, (struct data_lookup){0}, err);
+  free(b.data);
+  return status;
+}
+
+/* Definitions are tracked for 65536 values at a time; both ends of both windows. */
+static void tracks_definitions_of_many_values(void) {
+  static const uint32_t ids[] = {0, 1, 65535, 65536, 69998, 69999};
+  sconce_error err = {0};
+  for (size_t i = 0; i < 6; i++)
+    for (size_t k = 0; k < 6; k++) {
+      if (i == k) continue;
+      uint32_t a = ids[i], b = ids[k];
+      CHECK_OK(open_symints(70000, a, b, a, b, &err), err);
+      CHECK_FAILS(open_symints(70000, a, a, b, b, &err), SCONCE_BAD_GRAPH, err, "used before");
+      CHECK_FAILS(open_symints(70000, a, a, a, b, &err), SCONCE_BAD_GRAPH, err, "nothing defines");
+    }
+}
+
+static void refuses_more_values_than_it_tracks(void) {
+  sconce_error err = {0};
+  CHECK_OK(open_symints(VK_MAX_VALUES, 0, 1, 0, 1, &err), err);
+  CHECK_FAILS(open_symints(VK_MAX_VALUES + 1, 0, 1, 0, 1, &err), SCONCE_BAD_GRAPH, err,
+              "4194305 values, at most 4194304");
+}
+
 static void names_and_sizes_of_types(void) {
   CHECK_EQ(vk_dtype_size(VK_FLOAT16), 2);
   CHECK_EQ(vk_dtype_size(VK_INT64), 8);
@@ -368,6 +436,8 @@ const struct test suite_vkgraph[] = {
     TEST(refuses_headers),
     TEST(refuses_values),
     TEST(refuses_chains),
+    TEST(tracks_definitions_of_many_values),
+    TEST(refuses_more_values_than_it_tracks),
     TEST(names_and_sizes_of_types),
     {0},
 };
