@@ -63,72 +63,50 @@ struct place {
   uint32_t width;
 };
 
-/* Where the walk stands: at a table, or behind a field of one. */
-struct cursor {
-  struct fb_table table;
-  const struct fb_type *type;
-  const struct fb_field *field; /* NULL: at the table */
-  uint32_t id;
-};
-
 static uint8_t *writable(const uint8_t *p) { return (uint8_t *)(uintptr_t)p; }
 
-static struct place field_place(const struct cursor *c, const char *last) {
-  const uint8_t *vtable = c->table.at - (int32_t)load_u32(c->table.at);
-  struct fb_vec v = {0};
-  uint32_t width = c->field->kind == FB_SCALAR ? c->field->width : 4;
-  if (c->field->kind == FB_STRING || c->field->kind == FB_VECTOR || c->field->kind == FB_TABLES)
-    v = fb_vec(c->table, c->id);
-  if (*last == '!') return (struct place){writable(vtable) + 4 + 2 * c->id, 2};
-  if (*last == '#') return (struct place){v.items ? writable(v.items) - 4 : NULL, 4};
-  if (*last == '@' || *last == 0) return (struct place){writable(fb_field(c->table, c->id)), width};
-  uint32_t i = (uint32_t)strtoul(last, NULL, 10); /* an element, or its offset */
-  if (c->field->kind != FB_TABLES) width = c->field->width;
-  return (struct place){v.items && i < v.n ? writable(v.items) + (size_t)i * width : NULL, width};
+static uint32_t field_id(const struct fb_type *type, const char *name) {
+  uint32_t id = 0;
+  while (id < type->n_fields && strcmp(type->fields[id].name, name) != 0) id++;
+  return id;
 }
 
-/* Takes one step; false if the path must end here. */
-static bool enter(struct cursor *c, const char *step) {
-  if (!c->field) {
-    for (c->id = 0; c->id < c->type->n_fields; c->id++)
-      if (strcmp(c->type->fields[c->id].name, step) == 0) break;
-    if (c->id == c->type->n_fields) return false;
-    c->field = &c->type->fields[c->id];
-    if (c->field->kind != FB_TABLE && c->field->kind != FB_UNION) return true;
-    uint32_t tag = c->field->kind == FB_UNION ? fb_u8(c->table, c->id - 1, 1) : 1;
-    *c = (struct cursor){fb_sub(c->table, c->id), c->field->types[tag - 1], NULL, 0};
-    return c->table.at != NULL;
-  }
-  if (c->field->kind != FB_TABLES) return false;
-  uint32_t i = (uint32_t)strtoul(step, NULL, 10);
-  *c = (struct cursor){fb_table_at(fb_vec(c->table, c->id), i), c->field->types[0], NULL, 0};
-  return c->table.at != NULL;
+/* The field itself or its offset ('@'), its place in the vtable ('!'), its vector's count ('#'). */
+static struct place field_place(struct fb_table t, const struct fb_field *f, uint32_t id,
+                                char part) {
+  const uint8_t *vtable = t.at - (int32_t)load_u32(t.at), *field = fb_field(t, id);
+  if (part == '!') return (struct place){writable(vtable) + 4 + 2 * id, 2};
+  if (!field) return (struct place){0};
+  if (part == '#') return (struct place){writable(field) + load_u32(field), 4};
+  return (struct place){writable(field), f->kind == FB_SCALAR ? f->width : 4};
 }
 
-/* The last one or two steps name a place; those before lead to its table. */
-static struct place find(struct fb_table root, const struct fb_type *type, const char *path) {
-  char copy[256], *steps[24], *rest = copy;
-  size_t n = 0;
+static struct place element_place(struct fb_vec v, const struct fb_field *f, uint32_t i) {
+  uint32_t width = f->kind == FB_TABLES ? 4 : f->width;
+  if (i >= v.n) return (struct place){0};
+  return (struct place){writable(v.items) + (size_t)i * width, width};
+}
+
+static struct place find(struct fb_table t, const struct fb_type *type, const char *path) {
+  char copy[256];
   snprintf(copy, sizeof copy, "%s", path);
-  for (; rest && n < 24; n++) {
-    steps[n] = rest;
-    rest = strchr(rest, '/');
-    if (rest) *rest++ = 0;
-  }
-  struct cursor c = {root, type, NULL, 0};
-  for (size_t i = 0; i < n; i++) {
-    bool last = i + 1 == n;
-    if (c.field && last) return field_place(&c, steps[i]);
-    struct cursor before = c;
-    bool entered = enter(&c, steps[i]);
-    if (c.field && last) return field_place(&c, "");
-    if (!c.field && !before.field && i + 2 == n && strchr("!@", *steps[i + 1])) {
-      (void)entered; /* a table or union field, named by its slot or offset */
-      for (before.id = 0; strcmp(before.type->fields[before.id].name, steps[i]) != 0;) before.id++;
-      before.field = &before.type->fields[before.id];
-      return field_place(&before, steps[i + 1]);
+  char *step = strtok(copy, "/");
+  while (t.at && step) {
+    uint32_t id = field_id(type, step);
+    if (id == type->n_fields) break;
+    const struct fb_field *f = &type->fields[id];
+    step = strtok(NULL, "/");
+    if (!step || strchr("!@#", *step)) return field_place(t, f, id, step ? *step : '@');
+    if (f->kind == FB_TABLE || f->kind == FB_UNION) {
+      type = f->types[f->kind == FB_UNION ? fb_u8(t, id - 1, 1) - 1 : 0];
+      t = fb_sub(t, id);
+      continue;
     }
-    if (!entered) break;
+    uint32_t i = (uint32_t)strtoul(step, NULL, 10);
+    step = strtok(NULL, "/");
+    if (!step || f->kind != FB_TABLES) return element_place(fb_vec(t, id), f, i);
+    t = fb_table_at(fb_vec(t, id), i);
+    type = f->types[0];
   }
   return (struct place){0};
 }

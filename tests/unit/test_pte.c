@@ -1,6 +1,8 @@
 /* Programs: what real ones read as; test_pte_damage.c has what is refused. */
 #include "edit.h"
 
+#include "format/pte_read.h"
+
 static struct edit_bytes bytes;
 static struct pte pte;
 
@@ -177,6 +179,26 @@ static void refuses_a_key_twice(void) {
   CHECK(pte.data.file.data == NULL); /* nothing to use by mistake */
 }
 
+/* Thousands of methods whose delegates share one blob: verifying each would take hours for a large
+ * one. The list of methods is put in front of a real file, all its offsets lead to one plan. */
+static void refuses_delegates_that_share_too_much(void) {
+  enum { N = 2000 };
+  REQUIRE(open_real("every_kind.pte"));
+  struct edit_bytes b = {malloc(4 * N + bytes.size), 4 * N + bytes.size};
+  memcpy(b.data + 4 * N, bytes.data, bytes.size);
+  sconce_error err = {0};
+  REQUIRE_OK(pte_open(&pte, (struct span){b.data + 4 * N, bytes.size}, &err), err);
+  const uint8_t *plan = pte_method(&pte, 0).plan.at;
+  for (uint32_t i = 0; i < N; i++) {
+    uint32_t offset = (uint32_t)(plan - (b.data + 4 * i));
+    memcpy(b.data + 4 * i, &offset, 4);
+  }
+  pte.plans = (struct fb_vec){b.data, N};
+  pte.n_methods = N;
+  CHECK_FAILS(pte_verify(&pte, &err), SCONCE_BAD_FILE, err, "more than 256 times over");
+  free(b.data);
+}
+
 static void errors_may_go_unheard(void) {
   REQUIRE(open_real("delegated.pte"));
   bytes.data[5] = 0;
@@ -195,6 +217,7 @@ const struct test suite_pte[] = {
     TEST(reads_delegates_in_segments_and_inline),
     TEST(finds_named_data_with_and_without_an_index),
     TEST(refuses_a_key_twice),
+    TEST(refuses_delegates_that_share_too_much),
     TEST(errors_may_go_unheard),
     {0},
 };
