@@ -195,41 +195,50 @@ static void refuses_every_truncation(void) {
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-#define LEVELS 6
 #define FAN 64
+#define LEVELS_MAX (FB_MAX_DEPTH + 1)
 
-/* Six levels of vectors whose 64 offsets all lead to the same next table: 64^6 visits without a
- * budget, from 1.7 KB. */
-static void refuses_tables_that_share_their_children(void) {
-  static struct fb_type types[LEVELS + 1];
-  static struct fb_field fields[LEVELS];
-  static const struct fb_type *next[LEVELS];
+/* Levels of tables, each with a vector of FAN offsets that all lead to the next level's one table.
+ */
+static sconce_status verify_levels(uint32_t levels, sconce_error *err) {
   enum { LEVEL_SIZE = 8 + 8 + 4 + 4 * FAN };
-  static uint8_t b[8 + LEVELS * LEVEL_SIZE + 8];
-  for (uint32_t i = 0; i < LEVELS; i++) {
+  struct fb_type types[LEVELS_MAX + 1] = {{0}};
+  struct fb_field fields[LEVELS_MAX];
+  const struct fb_type *next[LEVELS_MAX];
+  uint8_t b[8 + LEVELS_MAX * LEVEL_SIZE + 8] = {0};
+  uint32_t end = 8 + levels * LEVEL_SIZE;
+  for (uint32_t i = 0; i < levels; i++) {
     next[i] = &types[i + 1];
     fields[i] = (struct fb_field){"below", FB_TABLES, 4, 1, false, &next[i]};
     types[i] = (struct fb_type){"Level", &fields[i], 1};
     uint32_t at = 8 + i * LEVEL_SIZE, vector = at + 16;
-    put(b + at, 2, 6); /* vtable, then the table, then its vector */
-    put(b + at + 2, 2, 8);
-    put(b + at + 4, 2, 4);
-    put(b + at + 8, 4, 8);
-    put(b + at + 12, 4, 4);
-    put(b + vector, 4, FAN);
-    uint32_t below = i + 1 < LEVELS ? at + LEVEL_SIZE + 8 : 8 + LEVELS * LEVEL_SIZE + 4;
+    const uint16_t head[] = {6, 8, 4, 0,   8,
+                             0, 4, 0, FAN, 0}; /* vtable, table, the vector's count */
+    memcpy(b + at, head, sizeof head);
+    uint32_t below = i + 1 < levels ? at + LEVEL_SIZE + 8 : end + 4;
     for (uint32_t k = 0; k < FAN; k++) put(b + vector + 4 + 4 * k, 4, below - (vector + 4 + 4 * k));
   }
-  types[LEVELS] = nothing;
-  put(b + 8 + LEVELS * LEVEL_SIZE, 2, 4);
-  put(b + 8 + LEVELS * LEVEL_SIZE + 2, 2, 4);
-  put(b + 8 + LEVELS * LEVEL_SIZE + 4, 4, 4);
+  types[levels] = nothing;
+  put(b + end, 2, 4);
+  put(b + end + 2, 2, 4);
+  put(b + end + 4, 4, 4);
   put(b, 4, 16);
   memcpy(b + 4, "TEST", 4);
   struct fb_table root;
+  return fb_verify((struct span){b, end + 8}, "TEST", &types[0], 0, &root, err);
+}
+
+/* 64^6 visits without a budget, from 1.7 KB. */
+static void refuses_tables_that_share_their_children(void) {
   sconce_error err = {0};
-  CHECK_FAILS(fb_verify((struct span){b, sizeof b}, "TEST", &types[0], 0, &root, &err),
-              SCONCE_BAD_FILE, err, "refers to its parts more than 16 times over");
+  CHECK_OK(verify_levels(1, &err), err);
+  CHECK_FAILS(verify_levels(6, &err), SCONCE_BAD_FILE, err,
+              "refers to its parts more than 16 times over");
+}
+
+static void refuses_schemas_deeper_than_its_stack(void) {
+  sconce_error err = {0};
+  CHECK_FAILS(verify_levels(LEVELS_MAX, &err), SCONCE_BAD_FILE, err, "nested deeper than 8 tables");
 }
 
 const struct test suite_flatbuf[] = {
@@ -240,5 +249,6 @@ const struct test suite_flatbuf[] = {
     TEST(member_without_fields_needs_no_content),
     TEST(refuses_every_truncation),
     TEST(refuses_tables_that_share_their_children),
+    TEST(refuses_schemas_deeper_than_its_stack),
     {0},
 };

@@ -129,6 +129,11 @@ static const struct edit_row segment_rows[] = {
      {{"constant_buffer/#", 2}},
      SCONCE_BAD_FILE,
      "is constant 2, the program has 2"},
+    {"constants inline and in a segment",
+     "every_kind.pte",
+     {{"constant_segment/offsets/#", 1}},
+     SCONCE_BAD_FILE,
+     "4 constants inline and 1 in a segment"},
     {"no initial values at all",
      "portable.pte",
      {{"mutable_data_segments/0/offsets/#", 0}},
@@ -446,9 +451,9 @@ static const struct edit_row code_rows[] = {
      NULL},
     {"operator without a name",
      "portable.pte",
-     {{PLAN "operators/1/name/#", 0}},
+     {{PLAN "operators/1/name/0", 0}, {PLAN "operators/1/name/#", 0}},
      SCONCE_BAD_FILE,
-     ""},
+     "operator 1 has a name of 0 and an overload of 3 bytes"},
     {0},
 };
 

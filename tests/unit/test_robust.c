@@ -39,6 +39,21 @@ static void survives_flips_and_cuts_of_a_program_with_jumps(void) { flip(EDIT_PT
 static void survives_flips_and_cuts_of_a_graph(void) { flip(EDIT_VKGRAPH, "delegated.pte"); }
 static void survives_flips_and_cuts_of_a_data_file(void) { flip(EDIT_PTD, "weights.ptd"); }
 
+static void short_files_say_so(void) {
+  static const uint8_t program[20] = {0, 0, 0, 0, 'E', 'T', '1', '2', 'e', 'h', '0', '0'};
+  sconce_error err = {0};
+  CHECK_FAILS(walk_file((struct span){program, 7}, &err), SCONCE_BAD_FILE, err,
+              "7 bytes are too few");
+  CHECK_FAILS(walk_file((struct span){program, 20}, &err), SCONCE_BAD_FILE, err,
+              "the file has 20 bytes and ends inside its header");
+  CHECK_FAILS(edit_open(EDIT_PTD, NULL, (struct span){program, 20}, &err), SCONCE_BAD_FILE, err,
+              "20 bytes are too few for a data file");
+  CHECK_FAILS(walk_blob((struct span){program, 20}, (struct data_lookup){0}, &err), SCONCE_BAD_FILE,
+              err, "20 bytes are too few for a delegate's header");
+  CHECK(pte_probe((struct span){program, 8}) && !ptd_probe((struct span){program, 8}));
+  CHECK(!pte_probe((struct span){program, 7}) && !vkgraph_probe((struct span){program, 20}));
+}
+
 /* ---- large files ----------------------------------------------------------------------------- */
 
 /* A real program whose last segment moves beyond 4 GB, as a sparse file. */
@@ -89,6 +104,7 @@ const struct test suite_robust[] = {
     TEST(survives_flips_and_cuts_of_a_program_with_jumps),
     TEST(survives_flips_and_cuts_of_a_graph),
     TEST(survives_flips_and_cuts_of_a_data_file),
+    TEST(short_files_say_so),
     TEST(opens_a_file_of_more_than_4_gigabytes),
     {0},
 };

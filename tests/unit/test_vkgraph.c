@@ -45,7 +45,7 @@ static void reads_values_and_chain(void) {
 
 static void reads_every_kind_of_value(void) {
   REQUIRE(open_real("every_kind.pte", false));
-  CHECK_EQ(vkgraph_kind(&graph, 7), VK_NULL);
+  CHECK_EQ(vkgraph_value(&graph, 7).kind, VK_NULL);
   CHECK_EQ(vkgraph_value(&graph, 8).i, -7);
   CHECK(isinf(vkgraph_value(&graph, 9).d));
   CHECK(vkgraph_value(&graph, 10).b);
@@ -339,6 +339,11 @@ static const struct edit_row chain_rows[] = {
     {"no arguments", GRAPH, {{"chain/3/args/#", 0}}, SCONCE_BAD_GRAPH, "not even an output"},
     {"arguments missing", GRAPH, {{"chain/3/args/!", 0}}, SCONCE_BAD_FILE, "args is missing"},
     {"name missing", GRAPH, {{"chain/3/name/!", 0}}, SCONCE_BAD_FILE, "name is missing"},
+    {"a list that stands for too many items",
+     "expansion.pte",
+     {{0}},
+     SCONCE_BAD_GRAPH,
+     "value lists are expanded to too many"},
     {"arguments do not cover their elements",
      GRAPH,
      {{"chain/3/args/#", 1 << 30}},

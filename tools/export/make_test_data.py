@@ -13,6 +13,7 @@ delegated_ext.pte/.ptd   a delegate's constants in a data file, opaque
 every_kind.pte      made from portable.pte with ExecuTorch's own serializers: no header, inline constants as
                     old exporters wrote them, every kind of value and instruction, and an inline graph
                     with every kind of value and inline constants
+expansion.pte       the same with a small graph whose one list of 600 items is an argument 600 times
 """
 import pathlib
 import shutil
@@ -122,7 +123,13 @@ def graph_of_every_kind():
     return serialize_vulkan_graph(graph, weights, [])
 
 
-def every_kind():
+def graph_of_one_list():
+    values = [vk.VkTensor(vk.VkDataType.FLOAT32, [1], -1, -1), vk.ValueList([0] * 600)]
+    graph = vk.VkGraph("0", [vk.OperatorCall(0, "aten.cat.default", [1] * 600 + [0])], [vk.VkValue(v) for v in values], [0], [0], [], [])
+    return serialize_vulkan_graph(graph, [], [])
+
+
+def every_kind(graph):
     """Takes the delegates and constants of portable.pte back into the flatbuffer, then adds what no exporter writes."""
     program = deserialize_pte_binary((OUT / "portable.pte").read_bytes()).program
     program.constant_segment = schema.SubsegmentOffsets(0, [])
@@ -139,7 +146,7 @@ def every_kind():
     reference = schema.BackendDelegateDataReference(schema.DataLocation.INLINE, 0)
     specs = [schema.CompileSpec("option", b"\x01\x02")]
     plan.delegates = [schema.BackendDelegate("VulkanBackend", reference, specs)]
-    program.backend_delegate_data = [schema.BackendDelegateInlineData(graph_of_every_kind())]
+    program.backend_delegate_data = [schema.BackendDelegateInlineData(graph)]
     return bytes(_program_to_flatbuffer(program).data)
 
 
@@ -166,6 +173,8 @@ def write_corpus():
     for target in ("pte", "ptd", "vkgraph"):
         (ROOT / "fuzz/corpus" / target).mkdir(parents=True, exist_ok=True)
     for file in sorted(OUT.glob("*.pt[ed]")):
+        if file.stem == "expansion":  # large and refused
+            continue
         shutil.copy(file, ROOT / "fuzz/corpus" / file.suffix[1:] / file.name)
         if b"VH00" in file.read_bytes():
             (ROOT / "fuzz/corpus/vkgraph" / f"{file.stem}.blob").write_bytes(blob(file))
@@ -176,6 +185,7 @@ if __name__ == "__main__":
     OUT.mkdir(parents=True, exist_ok=True)
     for make in (delegated, inline, portable, control, weights, delegated_ext):
         write(make.__name__, make())
-    (OUT / "every_kind.pte").write_bytes(every_kind())
+    (OUT / "every_kind.pte").write_bytes(every_kind(graph_of_every_kind()))
+    (OUT / "expansion.pte").write_bytes(every_kind(graph_of_one_list()))
     if "--corpus" in sys.argv:
         write_corpus()
