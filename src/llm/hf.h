@@ -2,7 +2,7 @@
 #ifndef LLM_HF_H
 #define LLM_HF_H
 
-#include "llm/json.h"
+#include "base/json.h"
 #include "llm/tokenizer.h"
 
 /* hf_steps.c: normalizer and pre_tokenizer -> t->bytes. */

@@ -1,27 +1,11 @@
-/* UTF-8, the character classes that splitters speak of, and NFC. Everything past utf8_clean works
- * on valid UTF-8 and may rely on it. */
+/* Valid UTF-8, the character classes that splitters speak of, and NFC. Everything past utf8_clean
+ * works on valid UTF-8 and may rely on it. */
 #ifndef LLM_UNICODE_H
 #define LLM_UNICODE_H
 
 #include "base/span.h"
+#include "base/utf8.h"
 #include "llm/list.h"
-
-enum utf8_state {
-  UTF8_OK,
-  UTF8_BAD, /* no character starts like this: size bytes are one invalid sequence */
-  UTF8_CUT, /* the text ends inside a character; more bytes may complete it */
-};
-
-struct utf8_char {
-  uint32_t code; /* U+FFFD unless UTF8_OK */
-  uint32_t size; /* bytes, at least 1 */
-  enum utf8_state state;
-};
-
-/* The character at p < end. An invalid sequence is the longest prefix of some valid one, or one
- * byte: the rule by which Python and the web replace errors. */
-struct utf8_char utf8_decode(const char *p, const char *end);
-size_t utf8_encode(uint32_t code, char out[4]);
 
 /* Makes `text` valid: unchanged if it is, else a copy in `scratch` (a list of char) in which each
  * invalid sequence is U+FFFD. False when out of memory. */

@@ -1,7 +1,7 @@
 /* What tokenizers stand on: UTF-8, NFC, splitters, JSON. */
 #include "harness.h"
 
-#include "llm/json.h"
+#include "base/json.h"
 #include "llm/split.h"
 #include "llm/unicode.h"
 

@@ -1,7 +1,10 @@
 /* JSON: see json.h. */
-#include "llm/json.h"
+#include "base/json.h"
 
-#include "llm/unicode.h"
+#include "base/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -11,8 +14,7 @@ static const char *skip_blank(const char *p, const char *end) {
   return p;
 }
 
-/* ---- checking: every function returns the end of what it accepted, or NULL --------------------
- */
+/* ---- checking: a function returns the end of what it accepted, or NULL ----------------------- */
 
 static int hex_digit(char c) {
   if (is_digit(c)) return c - '0';
@@ -198,6 +200,17 @@ bool json_integer(struct json v, int64_t *out) {
   for (; p < v.end && is_digit(*p) && p - digits < 18; p++) n = n * 10 + (*p - '0');
   if (p < v.end && (is_digit(*p) || *p == '.' || *p == 'e' || *p == 'E')) return false;
   *out = *v.at == '-' ? -n : n;
+  return true;
+}
+
+bool json_number(struct json v, double *out) {
+  if (!v.at || (*v.at != '-' && !is_digit(*v.at))) return false;
+  char text[64]; /* strtod wants a NUL; no number that matters is longer */
+  size_t n = 0;
+  while (v.at + n < v.end && n < sizeof text - 1 && strchr("+-.eE0123456789", v.at[n])) n++;
+  memcpy(text, v.at, n);
+  text[n] = 0;
+  *out = strtod(text, NULL);
   return true;
 }
 

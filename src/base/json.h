@@ -1,7 +1,7 @@
 /* A strict JSON reader without recursion and without a tree: json_check walks the whole document
  * once; after that a value is the place where it starts, and navigation cannot fail on syntax. */
-#ifndef LLM_JSON_H
-#define LLM_JSON_H
+#ifndef BASE_JSON_H
+#define BASE_JSON_H
 
 #include "base/arena.h"
 #include "base/span.h"
@@ -25,6 +25,8 @@ bool json_is_string(struct json v);
 bool json_is_null(struct json v); /* null or absent */
 bool json_is_true(struct json v);
 bool json_integer(struct json v, int64_t *out); /* false: no integer, or more than 18 digits */
+
+bool json_number(struct json v, double *out); /* false: no number */
 
 struct json json_member(struct json object, const char *key); /* the first of that name */
 size_t json_count(struct json v);                             /* members or elements */
