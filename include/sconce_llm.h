@@ -4,7 +4,7 @@
  * of the four formats it is shows in its content. It turns text into ids and ids into text. What it
  * returns by pointer (ids, text, names) it owns; the comment says until when. A *sampler* picks the
  * next id from a row of logits and remembers nothing: the same seed, position and input give the
- * same choice on every machine. *Chat* renders messages the way a family of models was trained.
+ * same choice. *Chat* renders messages the way a family of models was trained.
  *
  * Text is UTF-8 with an explicit size and may contain NUL. Bytes that are no valid UTF-8 are read
  * as U+FFFD, one per invalid sequence, as the tokenizers' originals do. Ids are int32_t; -1 is no
