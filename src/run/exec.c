@@ -262,7 +262,7 @@ static sconce_status bind_all(struct exec *x, sconce_error *err) {
   for (uint32_t i = 0; i < x->graph->n_nodes; i++) {
     struct bound **at = &x->bound[i];
     for (uint32_t k = 0; k < x->graph->nodes[i].n_records; k++) {
-      struct bound *b;
+      struct bound *b = NULL;
       TRY(place_of(x, at, &b, err));
       TRY(bind(x, b, &x->graph->nodes[i].records[k], &x->dispatches[n_dispatches++], err));
       at = &b->next;
