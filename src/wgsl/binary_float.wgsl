@@ -19,7 +19,7 @@ fn apply(u: vec4<f32>, v: vec4<f32>) -> Result {
     case 3u: { y = u / v; }
     case 4u: {
       let q = quotient(u, v);
-      y = select(q, q - 1.0, q * v != u & ((u < vec4<f32>(0.0)) != (v < vec4<f32>(0.0))));
+      y = select(q, q - 1.0, (q * v != u) & ((u < vec4<f32>(0.0)) != (v < vec4<f32>(0.0))));
       y = select(y, u / v, v == vec4<f32>(0.0));
     }
     case 5u: { y = select(quotient(u, v), u / v, v == vec4<f32>(0.0)); }

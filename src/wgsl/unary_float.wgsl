@@ -19,6 +19,10 @@ fn erf(x: vec4<f32>) -> vec4<f32> {
   let sum = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
   return sign(x) * (1.0 - sum * exp(-x * x));
 }
+// SwiftShader's log(0) is finite.
+fn logarithm(x: vec4<f32>) -> vec4<f32> {
+  return select(log(x), -1.0 / abs(x), x == vec4<f32>(0.0));
+}
 fn clamped(x: vec4<f32>, low: vec4<f32>, high: vec4<f32>) -> vec4<f32> {
   return select(min(max(x, low), high), x, is_nan(x));
 }
@@ -45,8 +49,8 @@ fn apply(x: vec4<f32>) -> Result {
     case 14u: { y = 0.5 * x * (1.0 + erf(x * 0.70710678)); }
     case 15u: { y = x * sigmoid(1.5957691 * (x + 0.044715 * x * x * x)); }
     case 16u: { y = select(a * x, x, x > zero); }
-    case 17u: { y = log(x); }
-    case 18u: { y = log2(x) * 0.30103; }
+    case 17u: { y = logarithm(x); }
+    case 18u: { y = logarithm(x) * 0.4342945; }
     case 19u: { y = select(x, zero, abs(x) <= a); }
     case 20u: { y = clamp(x + 3.0, zero, vec4<f32>(6.0)) / 6.0; }
     case 21u: { y = tan(x); }
