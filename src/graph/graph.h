@@ -11,6 +11,9 @@
 #include "graph/wgsl.h"
 
 enum { RANK_MAX = VK_MAX_RANK, NODE_EXTRAS = 6, PARAMS_MAX = 256 };
+/* Buffers and bindings are a multiple of this, so that a kernel may read and write whole vec4s
+ * without a case for the last one; what lies behind a tensor's elements means nothing. */
+enum { BUFFER_UNIT = 16 };
 #define NO_VALUE UINT32_MAX
 
 /* How a constant's bytes are laid out on the device. */
@@ -87,7 +90,7 @@ enum buffer_kind { BUFFER_CONSTANT, BUFFER_STATE, BUFFER_INPUT, BUFFER_OUTPUT, B
 
 struct buffer {
   enum buffer_kind kind;
-  uint64_t size;  /* bytes, at least 4, a multiple of 4 */
+  uint64_t size;  /* bytes, a multiple of BUFFER_UNIT, not 0 */
   uint32_t value; /* whose bytes initialise it: constants and state */
 };
 
@@ -154,6 +157,7 @@ uint64_t tensor_numel(const struct tensor *t); /* live */
 uint64_t tensor_numel_max(const struct tensor *t);
 uint64_t tensor_nbytes_max(const struct tensor *t);
 uint64_t tensor_nbytes(const struct tensor *t); /* live */
+uint64_t buffer_size(uint64_t nbytes);          /* what so many bytes take on the device */
 /* "float32 [2, 3]" of the live dims; returns out. */
 const char *tensor_text(const struct tensor *t, char out[120]);
 

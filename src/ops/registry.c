@@ -3,9 +3,11 @@
 
 extern const struct op ops_binary[];
 extern const struct op ops_symint[];
+extern const struct op ops_unary[];
 
 const struct op *const op_families[] = {
     ops_binary,
     ops_symint,
+    ops_unary,
     NULL,
 };

@@ -201,7 +201,7 @@ static struct gpu_binding binding_of(const struct exec *x, const struct operand 
   uint64_t size = o->size ? o->size : tensor_nbytes_max(t);
   return (struct gpu_binding){.buffer = x->buffers[t->buffer],
                               .offset = o->offset,
-                              .size = size < 4 ? 4 : round_up(size, 4)};
+                              .size = buffer_size(size)};
 }
 
 static sconce_status new_variant(struct exec *x, struct bound *b, const struct record *r,
