@@ -148,8 +148,7 @@ static void bad_arguments_are_refused(void) {
   }
 }
 
-const struct test suite_rms_norm[] = {TEST(every_length_and_row),
-                                      TEST(live_rows_come_and_go),
-                                      TEST(epsilon_may_be_absent_or_an_integer),
-                                      TEST(bad_arguments_are_refused),
-                                      {0}};
+const struct test suite_rms_norm[] = {
+    TEST(every_length_and_row),      TEST(more_rows_than_workgroups_in_one_dimension),
+    TEST(live_rows_come_and_go),     TEST(epsilon_may_be_absent_or_an_integer),
+    TEST(bad_arguments_are_refused), {0}};
