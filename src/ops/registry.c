@@ -3,6 +3,8 @@
 
 extern const struct op ops_binary[];
 extern const struct op ops_linear_q4[];
+extern const struct op ops_rms_norm[];
+extern const struct op ops_rope[];
 extern const struct op ops_symint[];
 extern const struct op ops_unary[];
 
@@ -12,4 +14,5 @@ const struct op *const op_families[] = {
     ops_symint,
     ops_unary,
     NULL,
+    ops_binary, ops_rms_norm, ops_rope, ops_symint, NULL,
 };
