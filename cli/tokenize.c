@@ -1,12 +1,10 @@
 /* sconce tokenize: text on standard input to ids on standard output, or back. */
+#include "cli.h"
 #include "sconce_llm.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int cli_tokenize(int argc, char **argv);
 
 static const char usage[] =
     "usage: sconce tokenize -t FILE [--bos] [--special] [--decode] < input\n"
@@ -26,7 +24,7 @@ struct options {
 };
 
 static bool parse(int argc, char **argv, struct options *o) {
-  for (int i = 1; i < argc; i++) {
+  for (int i = 0; i < argc; i++) {
     if ((!strcmp(argv[i], "-t") || !strcmp(argv[i], "--tokenizer")) && i + 1 < argc)
       o->path = argv[++i];
     else if (!strcmp(argv[i], "--bos"))

@@ -50,6 +50,7 @@ typedef enum sconce_status {
   SCONCE_DEVICE_LOST,   /* the device is gone; close everything that was opened on it */
   SCONCE_IO_ERROR,      /* the operating system could not open, read or write */
   SCONCE_CANCELLED,     /* the caller asked for it */
+  SCONCE_WRONG_RESULT,  /* a check computed something else than its golden says */
 } sconce_status;
 
 /* Filled on failure only: one lower-case sentence without a full stop, always terminated. */
