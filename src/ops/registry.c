@@ -11,8 +11,9 @@ extern const struct op ops_unary[];
 const struct op *const op_families[] = {
     ops_binary,
     ops_linear_q4,
+    ops_rms_norm,
+    ops_rope,
     ops_symint,
     ops_unary,
     NULL,
-    ops_binary, ops_rms_norm, ops_rope, ops_symint, NULL,
 };
