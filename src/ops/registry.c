@@ -3,17 +3,24 @@
 
 extern const struct op ops_binary[];
 extern const struct op ops_copy[];
+extern const struct op ops_fill[];
+extern const struct op ops_gather[];
 extern const struct op ops_permute[];
 extern const struct op ops_slice[];
 extern const struct op ops_symint[];
 extern const struct op ops_unary[];
+extern const struct op ops_where[];
 
+/* clang-format off: a family is a line */
 const struct op *const op_families[] = {
     ops_binary,
     ops_copy,
+    ops_fill,
+    ops_gather,
     ops_permute,
     ops_slice,
     ops_symint,
     ops_unary,
+    ops_where,
     NULL,
 };

@@ -15,7 +15,7 @@ struct Params {
   keep: u32,
   pad: u32,
   dims: array<vec4<u32>, 3>,   // outermost first
-  start: array<vec4<u32>, 3>,   // modulo 2^32: negative ones crop
+  start: array<vec4<u32>, 3>,  // modulo 2^32: negative ones crop
   size: array<vec4<u32>, 3>,
   stride: array<vec4<u32>, 3>, // modulo 2^32: negative ones run backwards
 }
