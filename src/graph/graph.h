@@ -115,6 +115,8 @@ struct graph {
   uint32_t n_inputs, n_outputs;
   struct buffer *buffers;
   uint32_t n_buffers;
+  uint32_t planned;       /* nodes of this call that have records; n_nodes when it is whole */
+  uint32_t wanted;        /* value that the host must read from the device to go on, or NO_VALUE */
   uint32_t call;          /* stamp of the call being planned, from 1 */
   uint32_t nodes_planned; /* nodes whose records the last call made anew */
   const char *force;      /* name of the kernel row to prefer, for tests and benches */
@@ -171,6 +173,11 @@ SCONCE_CHECK sconce_status graph_set_dims(struct graph *g, uint32_t value, const
                                           uint32_t rank, sconce_error *err);
 SCONCE_CHECK sconce_status graph_set_symint(struct graph *g, uint32_t value, int64_t number,
                                             sconce_error *err);
+/* Its elements changed though its dims did not: who reads them on the host must look again. */
+SCONCE_CHECK sconce_status graph_touch(struct graph *g, uint32_t value, sconce_error *err);
+/* Plans from the first node on, or from where it stopped. If a scalar comes from a tensor that the
+ * device computes it stops there with `wanted` set: run the nodes before `planned`, give that
+ * tensor its host elements, and plan on. */
 SCONCE_CHECK sconce_status graph_plan(struct graph *g, sconce_error *err);
 void graph_rollback(struct graph *g);
 

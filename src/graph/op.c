@@ -148,6 +148,11 @@ uint32_t arg_item(struct plan *p, const struct node *n, uint32_t i, uint32_t k) 
   return v && v->kind == VK_VALUE_LIST && k < v->list.n ? v->list.ids[k] : NO_VALUE;
 }
 
+sconce_status want_elements(struct plan *p, const struct node *n) {
+  p->g->wanted = arg_id(n, 0);
+  return SCONCE_OK;
+}
+
 /* ---- shape ----------------------------------------------------------------------------------- */
 
 sconce_status set_dims(struct plan *p, uint32_t id, const uint32_t *dims, uint32_t rank) {
