@@ -199,9 +199,8 @@ static bool same_operands(const struct record *r, const struct variant *v) {
 static struct gpu_binding binding_of(const struct exec *x, const struct operand *o) {
   const struct tensor *t = &x->graph->values[o->value].tensor;
   uint64_t size = o->size ? o->size : tensor_nbytes_max(t);
-  return (struct gpu_binding){.buffer = x->buffers[t->buffer],
-                              .offset = o->offset,
-                              .size = buffer_size(size)};
+  return (struct gpu_binding){
+      .buffer = x->buffers[t->buffer], .offset = o->offset, .size = buffer_size(size)};
 }
 
 static sconce_status new_variant(struct exec *x, struct bound *b, const struct record *r,
