@@ -5,6 +5,9 @@ extern const struct op ops_binary[];
 extern const struct op ops_copy[];
 extern const struct op ops_fill[];
 extern const struct op ops_gather[];
+extern const struct op ops_embedding[];
+extern const struct op ops_linear[];
+extern const struct op ops_linear_dq8[];
 extern const struct op ops_linear_q4[];
 extern const struct op ops_permute[];
 extern const struct op ops_rms_norm[];
@@ -20,6 +23,9 @@ const struct op *const op_families[] = {
     ops_copy,
     ops_fill,
     ops_gather,
+    ops_embedding,
+    ops_linear,
+    ops_linear_dq8,
     ops_linear_q4,
     ops_permute,
     ops_rms_norm,
