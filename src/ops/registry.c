@@ -13,6 +13,7 @@ extern const struct op ops_permute[];
 extern const struct op ops_rms_norm[];
 extern const struct op ops_rope[];
 extern const struct op ops_slice[];
+extern const struct op ops_sdpa[];
 extern const struct op ops_symint[];
 extern const struct op ops_unary[];
 extern const struct op ops_where[];
@@ -35,4 +36,5 @@ const struct op *const op_families[] = {
     ops_unary,
     ops_where,
     NULL,
+    ops_binary, ops_rms_norm, ops_rope, ops_sdpa, ops_symint, NULL,
 };
