@@ -12,6 +12,8 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 int cli_devices(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_check(int argc, char **argv);
+int cli_generate(int argc, char **argv);
+int cli_chat(int argc, char **argv);
 int cli_tokenize(int argc, char **argv);
 
 /* Words in the order of the command line; zero-initialise, and free(items) at the end. */

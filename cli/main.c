@@ -11,6 +11,8 @@ static const struct {
   const char *what;
 } verbs[] = {
     {"check", cli_check, "models against the results that were shipped with them"},
+    {"generate", cli_generate, "text from a prompt, with a language model"},
+    {"chat", cli_chat, "a conversation with a language model"},
     {"tokenize", cli_tokenize, "text to token ids and back"},
     {"devices", cli_devices, "the GPUs that WebGPU offers here, with features and limits"},
     {"bench", cli_bench, "what dispatches, submits and memory cost on a device"},

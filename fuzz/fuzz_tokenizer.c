@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void use(sconce_tokenizer *t) {
   static const char text[] =
-      "hello  the\n\n w\xc3\xa9rld's \xff e\xcc\x81 1234 <|im_end|></s> [x y]";
+      "A hello  the\n\n w\xc3\xa9rld's \xff e\xcc\x81 1234 <|im_end|></s> [x y]";
   const int32_t *ids;
   const char *back;
   size_t n;

@@ -260,6 +260,14 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_method_output(sconce_method *method
 /* Puts state (KV caches) back to its initial values. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_method_reset(sconce_method *method, sconce_error *err);
 
+/* State as bytes: everything that a call may change and a later one may see. */
+SCONCE_API size_t sconce_method_state_size(const sconce_method *method);
+SCONCE_API SCONCE_CHECK sconce_status sconce_method_get_state(sconce_method *method, void *out,
+                                                              size_t size, sconce_error *err);
+SCONCE_API SCONCE_CHECK sconce_status sconce_method_set_state(sconce_method *method,
+                                                              const void *data, size_t size,
+                                                              sconce_error *err);
+
 /* Bytes and counts; what is on the device is really there. */
 typedef struct sconce_stats {
   uint64_t gpu_persistent, gpu_transient, gpu_staging, gpu_params; /* bytes, whole device */

@@ -4,7 +4,7 @@
  * of the four formats it is shows in its content. It turns text into ids and ids into text. What it
  * returns by pointer (ids, text, names) it owns; the comment says until when. A *sampler* picks the
  * next id from a row of logits and remembers nothing: the same seed, position and input give the
- * same choice on every machine. *Chat* renders messages the way a family of models was trained.
+ * same choice. *Chat* renders messages the way a family of models was trained.
  *
  * Text is UTF-8 with an explicit size and may contain NUL. Bytes that are no valid UTF-8 are read
  * as U+FFFD, one per invalid sequence, as the tokenizers' originals do. Ids are int32_t; -1 is no
@@ -176,6 +176,94 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_sampler_choose(sconce_sampler *samp
 /* The sampler's random bits: Threefry-2x32 with 20 rounds of (seed, position), 32-bit additions,
  * rotations and exclusive ors only. The draw is (result >> 8) / 2^24. */
 SCONCE_API uint32_t sconce_random(uint64_t seed, uint64_t position);
+
+/* ---- session --------------------------------------------------------------------------------- */
+
+/* One mutable timeline of a language model: the ids so far, their keys and values on the device. */
+typedef struct sconce_session sconce_session;
+
+typedef struct sconce_session_desc {
+  sconce_method *method;       /* of an exported language model; used by this session alone */
+  const sconce_model *model;   /* for what the program states about itself */
+  sconce_tokenizer *tokenizer; /* for text and for the ids that end it; may be NULL */
+  sconce_sampler_desc sampler; /* n_vocab is filled in */
+  sconce_allocator allocator;  /* default: the C library's */
+} sconce_session_desc;
+
+typedef struct sconce_session_info {
+  uint32_t n_vocab;  /* logits in a row */
+  uint32_t context;  /* positions that fit */
+  uint32_t chunk;    /* ids that one call of the model takes at most */
+  uint32_t position; /* ids so far: the next one goes here */
+} sconce_session_info;
+
+/* Everything that was opened for it must outlive the session. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_session_open(sconce_session **out,
+                                                          const sconce_session_desc *desc,
+                                                          sconce_error *err);
+SCONCE_API void sconce_session_close(sconce_session *session);
+SCONCE_API sconce_session_info sconce_session_describe(const sconce_session *session);
+/* The ids so far, oldest first; valid until the session changes. */
+SCONCE_API const int32_t *sconce_session_ids(const sconce_session *session, size_t *n);
+
+/* Makes the timeline equal to these ids and computes the logits after the last one. What it has in
+ * common with the timeline's beginning is kept, so that a chat's next turn costs only what is new.
+ * `progress` (may be NULL) is called after each chunk with ids done and ids to do. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_session_prompt(
+    sconce_session *session, const int32_t *ids, size_t n,
+    void (*progress)(void *user, size_t done, size_t all), void *user, sconce_error *err);
+/* Adds one id behind the timeline. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_session_append(sconce_session *session, int32_t id,
+                                                            sconce_error *err);
+/* Chooses the next id from the logits; the timeline does not change. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_session_choose(sconce_session *session,
+                                                            sconce_choice *out, sconce_error *err);
+/* The n_vocab logits behind the last id; NULL before the first and after a rewind. */
+SCONCE_API const float *sconce_session_logits(const sconce_session *session);
+/* Forgets the ids from `position` on; 0 starts over. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_session_rewind(sconce_session *session,
+                                                            uint32_t position, sconce_error *err);
+
+/* The timeline with its state as a file, and back; the model must be the same. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_session_save(const sconce_session *session,
+                                                          const char *path, sconce_error *err);
+SCONCE_API SCONCE_CHECK sconce_status sconce_session_load(sconce_session *session, const char *path,
+                                                          sconce_error *err);
+
+typedef enum sconce_stop {
+  SCONCE_STOP_END = 1, /* the model said so */
+  SCONCE_STOP_TEXT,    /* a stop string; it is not part of the text */
+  SCONCE_STOP_COUNT,   /* max_new ids */
+  SCONCE_STOP_CONTEXT, /* the context is full */
+  SCONCE_STOP_CALLER,  /* on_text returned false */
+} sconce_stop;
+
+typedef struct sconce_generate_desc {
+  const int32_t *prompt; /* ids; the timeline is made equal to them first */
+  size_t n_prompt;
+  uint32_t max_new; /* 0: as many as fit */
+  const char *const *stops;
+  size_t n_stops;
+  bool ignore_end;                                       /* go on after an end id */
+  void (*progress)(void *user, size_t done, size_t all); /* of the prompt */
+  /* Text as it comes: valid UTF-8, never a part of a stop string. id -1: text held back earlier.
+   * Return false to stop. May be NULL. */
+  bool (*on_text)(void *user, const char *text, size_t size, sconce_choice choice);
+  void *user;
+} sconce_generate_desc;
+
+typedef struct sconce_generate_result {
+  sconce_stop stop;
+  size_t n_prompt, n_reused, n_new; /* ids */
+  double prompt_s, new_s;           /* seconds */
+} sconce_generate_result;
+
+/* Prompt, then one id after another until something stops it. An id that ends the text is not part
+ * of the timeline. Needs the tokenizer. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_session_generate(sconce_session *session,
+                                                              const sconce_generate_desc *desc,
+                                                              sconce_generate_result *result,
+                                                              sconce_error *err);
 
 #ifdef __cplusplus
 }

@@ -152,19 +152,32 @@ void tiny_llama2c(struct blob *b, bool long_header) {
   }
 }
 
-static void add_varint_field(struct blob *b, unsigned number, unsigned value) {
-  unsigned words[2] = {number << 3, value};
-  for (int i = 0; i < 2; i++) {
-    unsigned v = words[i];
-    for (; v >= 0x80; v >>= 7) blob_add(b, &(unsigned char){(unsigned char)(v | 0x80)}, 1);
-    blob_add(b, &(unsigned char){(unsigned char)v}, 1);
-  }
+static void add_varint(struct blob *b, size_t value) {
+  for (; value >= 0x80; value >>= 7)
+    blob_add(b, &(unsigned char){(unsigned char)(value | 0x80)}, 1);
+  blob_add(b, &(unsigned char){(unsigned char)value}, 1);
 }
 
-static void add_bytes_field(struct blob *b, unsigned char number, const void *data, size_t size) {
-  unsigned char head[2] = {(unsigned char)(number << 3 | 2), (unsigned char)size};
-  blob_add(b, head, 2);
+static void add_varint_field(struct blob *b, unsigned number, unsigned value) {
+  add_varint(b, number << 3);
+  add_varint(b, value);
+}
+
+static void add_bytes_field(struct blob *b, unsigned number, const void *data, size_t size) {
+  add_varint(b, number << 3 | 2);
+  add_varint(b, size);
   blob_add(b, data, size);
+}
+
+/* A double array whose only key is "A": the root's offset is 0, the leaf lies 0x80 away. */
+static void add_charsmap(struct blob *b) {
+  uint32_t units[256] = {['A'] = 'A' | 1u << 8 | 0x80u << 10, ['A' ^ 0x80] = 0x80000000u};
+  struct blob map = {0};
+  add_i32(&map, sizeof units);
+  blob_add(&map, units, sizeof units);
+  blob_add(&map, "the", 4);
+  add_bytes_field(b, 2, map.data, map.size);
+  blob_free(&map);
 }
 
 static void add_spm_piece(struct blob *b, const char *text, float score, unsigned type) {
@@ -202,7 +215,8 @@ void tiny_spm(struct blob *b, const struct tiny_spm *o) {
   add_varint_field(&spec, 35, !o->no_byte_fallback);
   add_bytes_field(b, 2, spec.data, spec.size);
   spec.size = 0;
-  add_bytes_field(&spec, 1, "identity", 8);
+  add_bytes_field(&spec, 1, "tiny", 4);
+  if (o->rewrite) add_charsmap(&spec);
   add_varint_field(&spec, 3, !o->no_dummy_prefix);
   add_varint_field(&spec, 4, o->strip_spaces);
   add_bytes_field(b, 3, spec.data, spec.size);

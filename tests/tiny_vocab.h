@@ -41,6 +41,7 @@ struct tiny_spm {
   bool no_byte_fallback; /* the byte pieces become control pieces */
   bool strip_spaces, no_dummy_prefix, suffix;
   const char *user; /* a user-defined piece, the last id */
+  bool rewrite;     /* a character map that makes "the" of "A" */
 };
 void tiny_spm(struct blob *b, const struct tiny_spm *options);
 

@@ -9,6 +9,8 @@ struct merge {
   int32_t id;
 };
 
+enum { KEPT_SYMBOLS = 1 << 18 }; /* 6 MB, and about as much for the heap */
+
 void bpe_init(struct bpe *bpe, const sconce_allocator *allocator) {
   list_init(&bpe->symbols, allocator, sizeof(struct symbol));
   list_init(&bpe->heap, allocator, sizeof(struct merge));
@@ -17,6 +19,10 @@ void bpe_init(struct bpe *bpe, const sconce_allocator *allocator) {
 void bpe_free(struct bpe *bpe) {
   list_free(&bpe->symbols);
   list_free(&bpe->heap);
+}
+
+void bpe_shrink(struct bpe *bpe) {
+  if (bpe->symbols.cap > KEPT_SYMBOLS) bpe_free(bpe);
 }
 
 static struct symbol *symbol_at(const struct bpe *bpe, uint32_t index) {
@@ -31,19 +37,31 @@ bool bpe_add(struct bpe *bpe, struct symbol symbol) {
   return list_append(&bpe->symbols, &symbol, 1);
 }
 
+/* A heap of four children a node: a megabyte of one word leaves the cache, and the four lie in one
+ * line of it. */
+enum { ARITY = 4 };
+
 static void push(struct list *heap, struct merge m) {
   struct merge *merges = heap->data;
   size_t at = heap->n++;
-  for (size_t up; at > 0 && m.order < merges[up = (at - 1) / 2].order; at = up)
+  for (size_t up; at > 0 && m.order < merges[up = (at - 1) / ARITY].order; at = up)
     merges[at] = merges[up];
   merges[at] = m;
+}
+
+/* The child with the lowest order of a node that has one. */
+static size_t first_child(const struct merge *merges, size_t at, size_t n) {
+  size_t child = ARITY * at + 1, end = child + ARITY < n ? child + ARITY : n, best = child;
+  for (child++; child < end; child++)
+    if (merges[child].order < merges[best].order) best = child;
+  return best;
 }
 
 static struct merge pop(struct list *heap) {
   struct merge *merges = heap->data, top = merges[0], last = merges[--heap->n];
   size_t at = 0, n = heap->n;
-  for (size_t child; (child = 2 * at + 1) < n; at = child) {
-    if (child + 1 < n && merges[child + 1].order < merges[child].order) child++;
+  for (size_t child; ARITY * at + 1 < n; at = child) {
+    child = first_child(merges, at, n);
     if (last.order <= merges[child].order) break;
     merges[at] = merges[child];
   }

@@ -28,6 +28,7 @@ struct symbol {
 
 void bpe_init(struct bpe *bpe, const sconce_allocator *allocator);
 void bpe_free(struct bpe *bpe);
+void bpe_shrink(struct bpe *bpe); /* gives back what only a huge word needed */
 
 /* Symbols are added from left to right, then merged in place; the first one stays first, follow
  * `next` to BPE_END. False when out of memory. */

@@ -17,7 +17,9 @@ int32_t sconce_tokenizer_special(const sconce_tokenizer *t, const char *text) {
     int32_t id = matcher_find(&t->added[pass][true], text_of(text));
     if (id >= 0) return id;
   }
-  return -1;
+  if (!t->is_spm) return -1;
+  int32_t id = matcher_find(&t->spm.pieces, text_of(text)); /* <start_of_turn> is such a piece */
+  return id >= 0 && t->vocab.pieces[id].type == PIECE_USER ? id : -1;
 }
 
 bool sconce_tokenizer_is_special(const sconce_tokenizer *t, int32_t id) {

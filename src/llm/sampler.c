@@ -15,6 +15,7 @@ struct sconce_sampler {
   struct arena arena;
   sconce_sampler_desc desc;
   float *x;       /* (n_vocab) logits after penalty and temperature; NaN is -inf */
+  float *scratch; /* (n_vocab) */
   uint32_t *heap; /* (n_vocab) ids, the best one on top */
   uint8_t *seen;  /* (n_vocab) set while penalties are applied, zero otherwise */
 };
@@ -66,13 +67,14 @@ sconce_status sconce_sampler_open(sconce_sampler **out, const sconce_sampler_des
   arena_init(&arena, &desc->allocator);
   sconce_sampler *s = arena_new(&arena, sconce_sampler, 1);
   float *x = arena_new(&arena, float, desc->n_vocab);
+  float *scratch = arena_new(&arena, float, desc->n_vocab);
   uint32_t *heap = arena_new(&arena, uint32_t, desc->n_vocab);
   uint8_t *seen = arena_new(&arena, uint8_t, desc->n_vocab);
-  if (!s || !x || !heap || !seen) {
+  if (!s || !x || !scratch || !heap || !seen) {
     arena_free(&arena);
     return fail(err, SCONCE_NO_MEMORY, "out of memory for a sampler of %u logits", desc->n_vocab);
   }
-  *s = (sconce_sampler){arena, *desc, x, heap, seen};
+  *s = (sconce_sampler){arena, *desc, x, scratch, heap, seen};
   if (!s->desc.penalty_window) s->desc.penalty_window = PENALTY_WINDOW;
   if (s->desc.repetition_penalty == 0) s->desc.repetition_penalty = 1;
   if (s->desc.top_p == 0) s->desc.top_p = 1;
@@ -114,16 +116,38 @@ static uint32_t best_of(const float *x, uint32_t n) {
   return best;
 }
 
-/* log of the chosen token's share of the softmax over the logits as they came. */
-static float logprob_of(const float *logits, uint32_t n, uint32_t id) {
-  float top = -INFINITY;
+/* e^x for x <= 0, within 3e-7 of it: additions and products that compilers vectorize and that WGSL
+ * has too. 2^f by its series on [-0.5, 0.5], then the exponent by hand. */
+static float exp_of(float x) {
+  float t = (x < -87.0f ? -87.0f : x) * 1.44269504f;
+  int32_t whole = (int32_t)(t - 0.5f);
+  float f = t - (float)whole;
+  float y =
+      1.0f + f * (0.693147181f +
+                  f * (0.240226507f +
+                       f * (0.0555041087f +
+                            f * (0.00961812911f + f * (0.00133335581f + f * 0.000154035304f)))));
+  uint32_t bits = (uint32_t)(whole + 127) << 23;
+  float scale;
+  memcpy(&scale, &bits, sizeof scale);
+  return x < -87.0f ? 0.0f : y * scale;
+}
+
+/* Weights relative to `top`, which is finite and no less than any x; their sum. */
+static double weigh(const float *x, uint32_t n, float top, float *weights) {
   double sum = 0;
-  for (uint32_t i = 0; i < n; i++)
-    if (logits[i] > top) top = logits[i];
-  if (isinf(top)) return logits[id] == top ? 0.0f : -INFINITY;
-  for (uint32_t i = 0; i < n; i++)
-    if (!isnan(logits[i])) sum += exp((double)logits[i] - (double)top);
-  return (float)((double)logits[id] - (double)top - log(sum));
+  for (uint32_t i = 0; i < n; i++) weights[i] = exp_of(x[i] - top);
+  for (uint32_t i = 0; i < n; i++) sum += (double)weights[i];
+  return sum;
+}
+
+/* log of the chosen token's share of the softmax over the logits as they came. */
+static float logprob_of(sconce_sampler *s, const float *logits, uint32_t id) {
+  uint32_t n = s->desc.n_vocab;
+  for (uint32_t i = 0; i < n; i++) s->x[i] = isnan(logits[i]) ? -INFINITY : logits[i];
+  float top = s->x[best_of(s->x, n)];
+  if (isinf(top)) return s->x[id] == top ? 0.0f : -INFINITY;
+  return (float)((double)s->x[id] - (double)top - log(weigh(s->x, n, top, s->scratch)));
 }
 
 /* ---- cuts ------------------------------------------------------------------------------------ */
@@ -146,47 +170,80 @@ static uint32_t pop(const float *x, uint32_t *heap, uint32_t *n) {
   return top;
 }
 
-static double weight(const float *x, uint32_t id, uint32_t best) {
-  return exp((double)x[id] - (double)x[best]);
+/* The k-th largest of n > k values: a heap of the k largest so far, the smallest on top. */
+static float kth_largest(const float *x, uint32_t n, uint32_t k, float *heap) {
+  for (uint32_t i = 0; i < k; i++) {
+    uint32_t at = i;
+    for (uint32_t up; at > 0 && x[i] < heap[up = (at - 1) / 2]; at = up) heap[at] = heap[up];
+    heap[at] = x[i];
+  }
+  for (uint32_t i = k; i < n; i++) {
+    if (!(x[i] > heap[0])) continue;
+    uint32_t at = 0;
+    for (uint64_t child; (child = 2 * (uint64_t)at + 1) < k; at = (uint32_t)child) {
+      if (child + 1 < k && heap[child + 1] < heap[child]) child++;
+      if (x[i] <= heap[child]) break;
+      heap[at] = heap[child];
+    }
+    heap[at] = x[i];
+  }
+  return heap[0];
+}
+
+/* A value below which no token survives the cuts: most of a vocabulary never enters the heap. With
+ * top-p the tokens below (1 - p) / n of the whole have less than 1 - p together. *total is what
+ * top-p is a share of, unless top-k decides that later. The slack is for rounding. */
+static float floor_of(sconce_sampler *s, uint32_t k, float top, double *total) {
+  const sconce_sampler_desc *d = &s->desc;
+  float floor = -INFINITY, slack = 1e-3f;
+  if (k < d->n_vocab) {
+    floor = kth_largest(s->x, d->n_vocab, k, s->scratch);
+  } else if (d->top_p < 1) {
+    *total = weigh(s->x, d->n_vocab, top, s->scratch);
+    floor = top + (float)log((1 - (double)d->top_p) * *total / d->n_vocab) - slack;
+  }
+  float least = d->min_p > 0 ? top + logf(d->min_p) - slack : -INFINITY;
+  return least > floor && k == d->n_vocab ? least : floor;
 }
 
 /* The last token that the cuts keep, in the order of better(). */
 static uint32_t last_kept(sconce_sampler *s, uint32_t best) {
   const sconce_sampler_desc *d = &s->desc;
-  uint32_t n = d->n_vocab, k = d->top_k && d->top_k < n ? d->top_k : n, left = n;
+  const float *x = s->x;
+  uint32_t n = 0, k = d->top_k && d->top_k < d->n_vocab ? d->top_k : d->n_vocab;
   double total = 0, sum = 0;
-  for (uint32_t i = 0; i < n; i++) s->heap[i] = i;
-  for (uint32_t i = n / 2; i-- > 0;) sift_down(s->x, s->heap, i, n);
-  if (k < n) { /* top-p is a share of what top-k left */
-    for (uint32_t i = 0; i < k; i++) total += weight(s->x, pop(s->x, s->heap, &left), best);
-  } else if (d->top_p < 1) {
-    for (uint32_t i = 0; i < n; i++) total += weight(s->x, i, best);
-  }
+  float floor = floor_of(s, k, x[best], &total);
+  for (uint32_t i = 0; i < d->n_vocab; i++)
+    if (x[i] >= floor) s->heap[n++] = i;
+  for (uint32_t i = n / 2; i-- > 0;) sift_down(x, s->heap, i, n);
+  uint32_t most = k < n ? k : n, left = n;
+  for (uint32_t i = 0; i < most && k < d->n_vocab; i++)
+    total += (double)exp_of(x[pop(x, s->heap, &left)] - x[best]);
   uint32_t last = best;
-  for (uint32_t i = 0; i < k; i++) {
-    uint32_t id = k < n ? s->heap[n - 1 - i] : pop(s->x, s->heap, &left);
-    double w = weight(s->x, id, best);
-    if (i > 0 && (w < (double)d->min_p || w == 0)) break;
+  for (uint32_t i = 0; i < most; i++) {
+    uint32_t id = k < d->n_vocab ? s->heap[n - 1 - i] : pop(x, s->heap, &left);
+    float weight = exp_of(x[id] - x[best]);
+    if (i > 0 && (weight < d->min_p || weight == 0)) break;
     last = id;
-    sum += w;
+    sum += (double)weight;
     if (d->top_p < 1 && sum >= (double)d->top_p * total) break;
   }
   return last;
 }
 
 /* Ids upwards until their weights pass a share of the sum; `last` bounds who takes part. */
-static uint32_t draw(const sconce_sampler *s, uint32_t best, uint32_t last, uint64_t position) {
+static uint32_t draw(sconce_sampler *s, uint32_t best, uint32_t last, uint64_t position) {
   double share = (double)(sconce_random(s->desc.seed, position) >> 8) / 16777216.0, sum = 0;
   uint32_t n = s->desc.n_vocab, chosen = best;
   for (uint32_t i = 0; i < n; i++)
-    if (!better(s->x, last, i)) sum += weight(s->x, i, best);
+    s->scratch[i] = better(s->x, last, i) ? 0.0f : exp_of(s->x[i] - s->x[best]);
+  for (uint32_t i = 0; i < n; i++) sum += (double)s->scratch[i];
   double target = share * sum;
   sum = 0;
   for (uint32_t i = 0; i < n; i++) {
-    if (better(s->x, last, i)) continue;
-    double w = weight(s->x, i, best);
-    if (w > 0) chosen = i;
-    sum += w;
+    if (s->scratch[i] == 0) continue;
+    chosen = i;
+    sum += (double)s->scratch[i];
     if (sum > target) break;
   }
   return chosen;
@@ -223,6 +280,6 @@ sconce_status sconce_sampler_choose(sconce_sampler *s, const float *logits, uint
     return fail(err, SCONCE_BAD_ARGUMENT, "none of %u logits is a number above -inf", n);
   uint32_t chosen = pick(s, best, position);
   out->id = (int32_t)chosen;
-  if (s->desc.logprobs) out->logprob = logprob_of(logits, n, chosen);
+  if (s->desc.logprobs) out->logprob = logprob_of(s, logits, chosen);
   return SCONCE_OK;
 }

@@ -136,18 +136,24 @@ static const char *next_end(enum split_kind kind, const char *p, const char *end
   return end;
 }
 
-const char *const split_llama3_regex =
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|"
-    " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
-
 bool split_find(struct text regex, enum split_kind *out) {
-  static const char gpt2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|"
-                             "\\s+(?!\\S)|\\s+";
-  static const char qwen[] = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|"
-                             " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
-  if (text_is(regex, gpt2)) return *out = SPLIT_GPT2, true;
-  if (text_is(regex, split_llama3_regex)) return *out = SPLIT_LLAMA3, true;
-  if (text_is(regex, qwen)) return *out = SPLIT_QWEN, true;
+  static const struct {
+    const char *regex;
+    enum split_kind kind;
+  } known[] = {
+      {"'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
+       SPLIT_GPT2},
+      {"'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
+       SPLIT_GPT2},
+      {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|"
+       " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+       SPLIT_LLAMA3},
+      {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|"
+       " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+       SPLIT_QWEN},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (text_is(regex, known[i].regex)) return *out = known[i].kind, true;
   return false;
 }
 

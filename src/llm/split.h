@@ -22,7 +22,6 @@ struct split {
 };
 
 bool split_find(struct text regex, enum split_kind *out); /* false: not one of the known ones */
-extern const char *const split_llama3_regex;
 
 struct split_walk {
   const struct split *split;

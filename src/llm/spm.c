@@ -1,35 +1,5 @@
-/* SentencePiece encoding: normalize spaces, then merge by score or find the best path. Pieces and
- * text hold plain spaces where SentencePiece writes U+2581. */
+/* SentencePiece encoding of normalized text: merge by score, or find the best path. */
 #include "llm/tokenizer.h"
-
-static bool is_marker(const char *p, const char *end) {
-  return end - p >= 3 && memcmp(p, "\xe2\x96\x81", 3) == 0;
-}
-
-/* Fills t->normal. U+2581 in a text is a space too, but never an extra one. */
-static bool normalize(sconce_tokenizer *t, struct text text, bool prefix) {
-  const struct spm_rules *rules = &t->spm;
-  struct list *out = &t->normal;
-  const char *p = text.data, *end = p + text.size;
-  out->n = 0;
-  if (rules->strip_spaces)
-    while (p < end && *p == ' ') p++;
-  if (p == end) return true;
-  if (!list_reserve(out, (size_t)(end - p) + 2)) return false;
-  char *q = out->data;
-  if (rules->dummy_prefix && !rules->suffix && prefix) *q++ = ' ';
-  for (bool after_space = false; p < end;) {
-    bool marker = is_marker(p, end), space = *p == ' ';
-    if (!(space && after_space)) *q++ = marker ? ' ' : *p;
-    after_space = rules->strip_spaces && space;
-    p += marker ? 3 : 1;
-  }
-  if (rules->strip_spaces)
-    while (q > (char *)out->data && q[-1] == ' ') q--;
-  if (rules->dummy_prefix && rules->suffix && prefix) *q++ = ' ';
-  out->n = (size_t)(q - (char *)out->data);
-  return true;
-}
 
 /* A character or more that no piece covers: its bytes, or one unknown id for a run of them. */
 static bool push_unknown(sconce_tokenizer *t, struct text text, bool after_unknown) {
@@ -111,17 +81,19 @@ static void extend(const sconce_tokenizer *t, struct text text, struct spm_node 
   const struct matcher *m = &t->spm.pieces;
   const char *p = text.data + at;
   size_t room = text.size - at, character = utf8_decode(p, p + room).size;
+  size_t characters = 0; /* walked so far */
   bool single = false;
   float here = nodes[at].score;
   struct match_walk w;
   bool more = matcher_start(m, &w, (uint8_t)*p);
   while (more) {
     int32_t id = matcher_here(m, &w);
+    characters += ((uint8_t)p[w.depth - 1] & 0xc0) != 0x80;
     if (id >= 0) {
       const struct piece *piece = &t->vocab.pieces[id];
       float score = piece->score;
       if (piece->type == PIECE_USER)
-        score = (float)((double)((float)w.depth * t->spm.score_max) - 0.1);
+        score = (float)((double)((float)characters * t->spm.score_max) - 0.1);
       reach(nodes, at, at + w.depth, here + score, id);
       if (w.depth == character) single = true;
     }
@@ -154,7 +126,7 @@ static bool best_path(sconce_tokenizer *t, struct text text) {
 }
 
 bool spm_encode(sconce_tokenizer *t, struct text text, bool prefix) {
-  if (!normalize(t, text, prefix)) return false;
+  if (!spm_normalize(t, text, prefix)) return false;
   struct text normal = {t->normal.data, t->normal.n};
   if (normal.size == 0) return true;
   return t->spm.unigram ? best_path(t, normal) : merge_text(t, normal);

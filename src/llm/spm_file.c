@@ -98,6 +98,7 @@ static sconce_status set_piece(struct spm_reader *r, uint32_t id, struct span te
       type == PIECE_CONTROL ? (struct text){copy, text.size} : plain_spaces(copy, text.size);
   piece->type = (uint8_t)type;
   piece->score = score;
+  piece->unreachable = text.size && memchr(text.data, ' ', text.size);
   return SCONCE_OK;
 }
 
@@ -151,17 +152,22 @@ static sconce_status read_trainer(struct spm_reader *r, struct span message) {
   return SCONCE_OK;
 }
 
+static sconce_status read_charsmap(struct spm_reader *r, struct span bytes) {
+  struct spm_charsmap *map = &r->t->spm.charsmap;
+  if (!spm_charsmap_init(map, &r->t->arena, bytes))
+    return fail(r->err, SCONCE_BAD_FILE, "the charsmap of %zu bytes is malformed", bytes.size);
+  if (!map->units || !map->strings.data)
+    return fail(r->err, SCONCE_NO_MEMORY, "out of memory for a charsmap of %zu bytes", bytes.size);
+  return SCONCE_OK;
+}
+
 static sconce_status read_normalizer(struct spm_reader *r, struct span message) {
   sconce_tokenizer *t = r->t;
   while (message.size) {
     struct field f;
     struct span at = message;
     if (!read_field(&message, &f)) return malformed(r->err, "normalizer spec", at, r->file);
-    if (f.number == 2 && f.wire == WIRE_BYTES && f.bytes.size)
-      return fail(r->err, SCONCE_UNSUPPORTED,
-                  "the normalizer rewrites characters (a charsmap of %zu bytes), which is not "
-                  "supported",
-                  f.bytes.size);
+    if (f.number == 2 && f.wire == WIRE_BYTES && f.bytes.size) TRY(read_charsmap(r, f.bytes));
     if (f.wire != WIRE_VARINT) continue;
     if (f.number == 3) t->spm.dummy_prefix = f.value != 0;
     if (f.number == 4) t->spm.strip_spaces = f.value != 0;

@@ -39,24 +39,30 @@ static bool crosses_words(struct text text) {
   return false;
 }
 
-static bool is_matched(const sconce_tokenizer *t, const struct piece *piece) {
-  return piece->type == PIECE_USER || (t->spm.unigram && piece->type == PIECE_NORMAL);
+/* Pieces that are matched as wholes: in normalized text, or already by the normalizer, which sees
+ * plain spaces and so never matches one that has U+2581. */
+static bool is_matched(const sconce_tokenizer *t, const struct piece *piece, bool raw) {
+  bool user = piece->type == PIECE_USER;
+  if (!raw) return !piece->unreachable && (user || (t->spm.unigram && piece->type == PIECE_NORMAL));
+  bool space = piece->text.size && memchr(piece->text.data, ' ', piece->text.size);
+  return user && (!space || piece->unreachable);
 }
 
-static sconce_status collect_matched(sconce_tokenizer *t, sconce_error *err) {
+static sconce_status collect_matched(sconce_tokenizer *t, struct matcher *out, bool raw,
+                                     sconce_error *err) {
   uint32_t n = 0, at = 0;
-  for (uint32_t id = 0; id < t->vocab.n; id++) n += is_matched(t, &t->vocab.pieces[id]);
+  for (uint32_t id = 0; id < t->vocab.n; id++) n += is_matched(t, &t->vocab.pieces[id], raw);
   struct match_key *keys = arena_new(&t->arena, struct match_key, n);
   if (!keys) return fail(err, SCONCE_NO_MEMORY, "out of memory for %u pieces", n);
   for (uint32_t id = 0; id < t->vocab.n; id++) {
     const struct piece *piece = &t->vocab.pieces[id];
-    if (!is_matched(t, piece)) continue;
+    if (!is_matched(t, piece, raw)) continue;
     if (piece->text.size > MATCH_SIZE_MAX)
       return fail(err, SCONCE_BAD_FILE, "piece %u has %zu bytes, at most %d", id, piece->text.size,
                   MATCH_SIZE_MAX);
     keys[at++] = (struct match_key){piece->text, (int32_t)id};
   }
-  matcher_init(&t->spm.pieces, keys, n);
+  matcher_init(out, keys, n);
   return SCONCE_OK;
 }
 
@@ -78,10 +84,12 @@ sconce_status spm_finish(sconce_tokenizer *t, sconce_error *err) {
                   id);
     if (piece->type != PIECE_NORMAL && piece->type != PIECE_USER) continue;
     if (piece->type == PIECE_NORMAL) note_score(&t->spm, piece->score, &any);
+    if (piece->unreachable) continue;
     if (crosses_words(piece->text)) t->spm.cut_words = false;
     vocab_index(&t->vocab, id);
   }
   TRY(check_bytes(t, err));
-  TRY(collect_matched(t, err));
+  TRY(collect_matched(t, &t->spm.pieces, false, err));
+  TRY(collect_matched(t, &t->spm.kept, true, err));
   return tokenizer_collect_special(t, err);
 }

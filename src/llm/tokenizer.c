@@ -205,7 +205,9 @@ sconce_status tokenizer_append(sconce_tokenizer *t, struct text text, uint32_t f
   struct pass pass = {t, flags, ADDED_RAW, true};
   size_t size = text.size;
   bool ok = !(flags & SCONCE_ENCODE_BOS) || t->info.bos < 0 || push_id(t, t->info.bos);
-  if (ok && utf8_clean(&text, &t->clean) && encode_pass(&pass, text)) return SCONCE_OK;
+  ok = ok && utf8_clean(&text, &t->clean) && encode_pass(&pass, text);
+  bpe_shrink(&t->bpe);
+  if (ok) return SCONCE_OK;
   return fail(err, SCONCE_NO_MEMORY, "out of memory while encoding %zu bytes", size);
 }
 

@@ -11,6 +11,13 @@
 
 #include "base/status.h"
 
+/* What SentencePiece rewrites before anything else; without units nothing. */
+struct spm_charsmap {
+  uint32_t *units; /* (n_units) */
+  uint32_t n_units;
+  struct text strings;
+};
+
 /* How a SentencePiece model treats text. */
 struct spm_rules {
   bool unigram;       /* best path by scores, else merging */
@@ -21,6 +28,8 @@ struct spm_rules {
   bool cut_words;    /* no piece has a space behind another character: words merge separately */
   float score_min, score_max;
   int32_t unknown;
+  struct spm_charsmap charsmap;
+  struct matcher kept;   /* user-defined pieces that the normalizer leaves alone */
   struct matcher pieces; /* user-defined pieces; of a unigram model all pieces */
 };
 
@@ -73,6 +82,10 @@ SCONCE_CHECK sconce_status tokenizer_collect_special(sconce_tokenizer *t, sconce
 /* What both SentencePiece formats derive from their pieces once all are set. */
 SCONCE_CHECK sconce_status spm_finish(sconce_tokenizer *t, sconce_error *err);
 int32_t spm_byte_value(struct text text); /* of "<0xHH>", or -1 */
+/* False if the bytes are malformed; out of memory shows as NULL units or strings. */
+bool spm_charsmap_init(struct spm_charsmap *map, struct arena *arena, struct span bytes);
+/* Fills t->normal; false when out of memory. */
+bool spm_normalize(sconce_tokenizer *t, struct text text, bool prefix);
 
 /* Append the ids of a text that contains no added tokens; false when out of memory. */
 bool spm_encode(sconce_tokenizer *t, struct text text, bool prefix);

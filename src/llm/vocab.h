@@ -22,6 +22,7 @@ struct piece {
   float score;      /* SentencePiece's */
   uint8_t type;
   bool strip_left, strip_right; /* swallows the white space beside it in a text */
+  bool unreachable; /* has a space that is no U+2581 in a SentencePiece file: no text has it */
 };
 
 struct vocab {

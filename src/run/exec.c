@@ -103,6 +103,60 @@ sconce_status exec_reset(struct exec *x, sconce_error *err) {
   return SCONCE_OK;
 }
 
+/* ---- state ----------------------------------------------------------------------------------- */
+
+uint64_t exec_state_size(const struct exec *x) {
+  uint64_t size = 0;
+  for (uint32_t i = 0; i < x->graph->n_buffers; i++)
+    if (x->graph->buffers[i].kind == BUFFER_STATE) size += x->graph->buffers[i].size;
+  return size;
+}
+
+static sconce_status read_back(struct exec *x, struct gpu_read *read, uint32_t buffer,
+                               uint64_t offset, uint64_t size, uint8_t *out, sconce_error *err) {
+  struct gpu_copy copy = {
+      .from = x->buffers[buffer], .from_offset = offset, .to = read, .size = size};
+  TRY(gpu_submit(x->gpu, &(struct gpu_batch){.copies = &copy, .n_copies = 1}, err));
+  const void *data;
+  TRY(gpu_read_begin(read, err));
+  TRY(gpu_read_wait(read, &data, err));
+  memcpy(out, data, (size_t)size);
+  gpu_read_end(read);
+  return SCONCE_OK;
+}
+
+enum { STATE_STEP = 16 << 20 }; /* bytes at a time, so that staging stays small */
+
+sconce_status exec_get_state(struct exec *x, uint8_t *out, sconce_error *err) {
+  struct gpu_read *read;
+  TRY(gpu_read_open(x->gpu, STATE_STEP, &read, err));
+  sconce_status status = SCONCE_OK;
+  for (uint32_t i = 0; i < x->graph->n_buffers && status == SCONCE_OK; i++) {
+    const struct buffer *b = &x->graph->buffers[i];
+    if (b->kind != BUFFER_STATE) continue;
+    for (uint64_t at = 0; at < b->size && status == SCONCE_OK; at += STATE_STEP) {
+      uint64_t n = b->size - at < STATE_STEP ? b->size - at : STATE_STEP;
+      status = read_back(x, read, i, at, n, out + at, err);
+    }
+    out += b->size;
+  }
+  gpu_read_close(read);
+  return status;
+}
+
+sconce_status exec_set_state(struct exec *x, const uint8_t *in, sconce_error *err) {
+  for (uint32_t i = 0; i < x->graph->n_buffers; i++) {
+    const struct buffer *b = &x->graph->buffers[i];
+    if (b->kind != BUFFER_STATE) continue;
+    for (uint64_t at = 0; at < b->size; at += STATE_STEP) {
+      uint64_t n = b->size - at < STATE_STEP ? b->size - at : STATE_STEP;
+      TRY(gpu_write(x->buffers[i], at, in + at, (size_t)n, err));
+    }
+    in += b->size;
+  }
+  return SCONCE_OK;
+}
+
 /* ---- binding --------------------------------------------------------------------------------- */
 
 static sconce_status take_slot(struct exec *x, struct bound *b, sconce_error *err) {
@@ -208,7 +262,7 @@ static sconce_status bind_all(struct exec *x, sconce_error *err) {
   for (uint32_t i = 0; i < x->graph->n_nodes; i++) {
     struct bound **at = &x->bound[i];
     for (uint32_t k = 0; k < x->graph->nodes[i].n_records; k++) {
-      struct bound *b;
+      struct bound *b = NULL;
       TRY(place_of(x, at, &b, err));
       TRY(bind(x, b, &x->graph->nodes[i].records[k], &x->dispatches[n_dispatches++], err));
       at = &b->next;

@@ -33,6 +33,11 @@ void exec_free(struct exec *x);
 /* Puts state (KV caches) back to what the file says. */
 SCONCE_CHECK sconce_status exec_reset(struct exec *x, sconce_error *err);
 
+/* The bytes of all state buffers, one after another. */
+uint64_t exec_state_size(const struct exec *x);
+SCONCE_CHECK sconce_status exec_get_state(struct exec *x, uint8_t *out, sconce_error *err);
+SCONCE_CHECK sconce_status exec_set_state(struct exec *x, const uint8_t *in, sconce_error *err);
+
 SCONCE_CHECK sconce_status exec_write(struct exec *x, uint32_t value, const void *data,
                                       uint64_t size, sconce_error *err);
 /* After graph_plan: binds what is new, writes what changed, submits, begins the readback. */

@@ -290,6 +290,31 @@ sconce_status sconce_method_reset(sconce_method *m, sconce_error *err) {
   return exec_reset(&m->exec, err);
 }
 
+size_t sconce_method_state_size(const sconce_method *m) {
+  return m ? (size_t)exec_state_size(&m->exec) : 0;
+}
+
+static sconce_status check_state(sconce_method *m, const void *data, size_t size,
+                                 sconce_error *err) {
+  if (!m || !data) return fail(err, SCONCE_BAD_ARGUMENT, "method or data is NULL");
+  if (m->exec.running) return fail(err, SCONCE_BAD_ARGUMENT, "a call is running");
+  if (size != sconce_method_state_size(m))
+    return fail(err, SCONCE_BAD_ARGUMENT, "%zu bytes of state, the method has %zu", size,
+                sconce_method_state_size(m));
+  return SCONCE_OK;
+}
+
+sconce_status sconce_method_get_state(sconce_method *m, void *out, size_t size, sconce_error *err) {
+  TRY(check_state(m, out, size, err));
+  return exec_get_state(&m->exec, out, err);
+}
+
+sconce_status sconce_method_set_state(sconce_method *m, const void *data, size_t size,
+                                      sconce_error *err) {
+  TRY(check_state(m, data, size, err));
+  return exec_set_state(&m->exec, data, err);
+}
+
 void sconce_method_stats(const sconce_method *m, sconce_stats *out) {
   if (!m || !out) return;
   const struct gpu_stats *s = gpu_stats(m->exec.gpu);

@@ -153,7 +153,8 @@ static void compare_file(const char *path, char *delegated, char *portable) {
 }
 
 static void compare_index(const char *folder, const char *suffix, size_t at) {
-  char path[1024], line[16384], *cells[16];
+  static char path[17000];
+  char line[16384], *cells[16];
   snprintf(path, sizeof path, "%s/%s/INDEX.tsv", getenv("SCONCE_SHARED"), folder);
   FILE *file = fopen(path, "r");
   REQUIRE(file);

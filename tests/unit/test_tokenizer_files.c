@@ -1,5 +1,6 @@
-/* Tokenizer files: every format with a tiny vocabulary of our own (the ids are those of
- * SentencePiece, tiktoken and tokenizers for these very files), and files that lie. */
+/* Tokenizer files: every format with a tiny vocabulary of our own, and files that lie. The ids are
+ * those of SentencePiece, tiktoken and tokenizers for these very files; only the character map is
+ * too small for SentencePiece to accept. */
 #include "harness.h"
 #include "sconce_llm.h"
 #include "tiny_vocab.h"
@@ -142,6 +143,15 @@ static void sentencepiece_files(void) {
   CHECK_ROWS(&b, "sentencepiece bpe", {"hello", "270 279 272", 0}, {"the", "269 260", 0});
 }
 
+static void sentencepiece_rewrites_characters(void) {
+  struct blob b = {0};
+  for (int type = 1; type <= 2; type++) {
+    tiny_spm(&b, &(struct tiny_spm){.model_type = type, .user = "Ah", .rewrite = true});
+    CHECK_ROWS(&b, type == 1 ? "sentencepiece unigram" : "sentencepiece bpe", {"A A", "261 261", 0},
+               {"Ah A", "267 279 261", 0}, {"a", "267 100", 0});
+  }
+}
+
 static void llama2c_files(void) {
   struct blob b = {0};
   for (int long_header = 0; long_header < 2; long_header++) {
@@ -215,7 +225,7 @@ static void hostile_files_get_a_sentence(void) {
       {BYTES("YQ== 0\n\n"), SCONCE_BAD_FILE, "line 2"},
       {BYTES("\n\x03\n\x01"
              "a\x1a\x05\x12\x03xyz"),
-       SCONCE_UNSUPPORTED, "charsmap of 3 bytes"},
+       SCONCE_BAD_FILE, "charsmap of 3 bytes is malformed"},
       {BYTES("\n\x03\n\x01"
              "a\x12\x02\x18\x03"),
        SCONCE_UNSUPPORTED, "model type 3"},
@@ -294,6 +304,7 @@ const struct test suite_tokenizer_files[] = {
     TEST(hf_added_tokens),
     TEST(hf_configuration),
     TEST(sentencepiece_files),
+    TEST(sentencepiece_rewrites_characters),
     TEST(llama2c_files),
     TEST(paths_and_descriptors),
     TEST(hostile_files_get_a_sentence),

@@ -98,14 +98,14 @@ static sconce_status divide(struct plan *p, int64_t a, int64_t b, int64_t *quoti
 }
 
 static sconce_status floordiv(struct plan *p, const struct node *n) {
-  int64_t a, b, q, r;
+  int64_t a, b, q = 0, r = 0;
   TRY(operands(p, n, &a, &b));
   TRY(divide(p, a, b, &q, &r));
   return set_symint(p, out_id(n), q);
 }
 
 static sconce_status mod(struct plan *p, const struct node *n) {
-  int64_t a, b, q, r;
+  int64_t a, b, q = 0, r = 0;
   TRY(operands(p, n, &a, &b));
   TRY(divide(p, a, b, &q, &r));
   return set_symint(p, out_id(n), r);
