@@ -5,7 +5,7 @@
 #define LLM_TOKENIZER_H
 
 #include "llm/bpe.h"
-#include "llm/json.h"
+#include "base/json.h"
 #include "llm/split.h"
 #include "llm/unicode.h"
 #include "sconce_llm.h"
