@@ -14,6 +14,10 @@ int cli_bench(int argc, char **argv);
 int cli_generate(int argc, char **argv);
 int cli_chat(int argc, char **argv);
 int cli_check(int argc, char **argv);
+int cli_run(int argc, char **argv);
+int cli_check(int argc, char **argv);
+int cli_generate(int argc, char **argv);
+int cli_chat(int argc, char **argv);
 int cli_tokenize(int argc, char **argv);
 
 /* Words in the order of the command line; zero-initialise, and free(items) at the end. */

@@ -23,8 +23,8 @@ extern "C" {
 typedef struct sconce_tokenizer sconce_tokenizer;
 
 typedef struct sconce_tokenizer_desc {
-  const char *path; /* a file: SentencePiece .model, llama2.c .bin, Hugging Face tokenizer.json
-                       (tokenizer_config.json beside it is read too), tiktoken .model of Llama 3 */
+  const char *path; /* a file: SentencePiece .model, llama2.c .bin, Hugging Face tokenizer.json,
+                       tiktoken .model of Llama 3; tokenizer_config.json beside it is read too */
   const void *data; /* or its bytes, borrowed during the call */
   size_t size;
   const void *config; /* with data: the bytes of a tokenizer_config.json, or NULL */

@@ -199,9 +199,9 @@ static int32_t find_unknown(struct json model) {
   return -1;
 }
 
-sconce_status hf_load(sconce_tokenizer *t, struct span file, struct span config,
+sconce_status hf_load(sconce_tokenizer *t, struct span file, struct json config,
                       sconce_error *err) {
-  struct json root, config_root = {0};
+  struct json root;
   uint32_t n;
   TRY(json_check((struct text){(const char *)file.data, file.size}, &root, err));
   struct json model = json_member(root, "model"), vocab = json_member(model, "vocab");
@@ -215,12 +215,7 @@ sconce_status hf_load(sconce_tokenizer *t, struct span file, struct span config,
   t->bytes.unknown = find_unknown(model);
   t->bytes.whole_first = json_is_true(json_member(model, "ignore_merges"));
   TRY(hf_read_added(t, root, err));
+  hf_read_names(t, root, config);
   t->info.kind = "hugging face bpe";
-  if (config.size) {
-    sconce_status status =
-        json_check((struct text){(const char *)config.data, config.size}, &config_root, err);
-    if (status != SCONCE_OK) error_prefix(err, "tokenizer_config.json: ");
-    TRY(status);
-  }
-  return hf_read_names(t, root, config_root, err);
+  return SCONCE_OK;
 }

@@ -56,7 +56,7 @@ sconce_status hf_read_added(sconce_tokenizer *t, struct json root, sconce_error 
   return SCONCE_OK;
 }
 
-/* ---- bos, eos, chat template ----------------------------------------------------------------- */
+/* ---- bos and eos ----------------------------------------------------------------------------- */
 
 /* A token by name, which is a string or an object with "content"; -1 if absent or unknown. */
 static int32_t token_of(sconce_tokenizer *t, struct json name) {
@@ -88,8 +88,7 @@ static int32_t first_of(const sconce_tokenizer *t, const char *const *names, siz
   return -1;
 }
 
-sconce_status hf_read_names(sconce_tokenizer *t, struct json root, struct json config,
-                            sconce_error *err) {
+void hf_read_names(sconce_tokenizer *t, struct json root, struct json config) {
   /* Without a configuration: the names that known families use, the more telling ones first. */
   static const char *const begins[] = {"<|begin_of_text|>", "<s>", "<bos>", "<|im_start|>",
                                        "<|endoftext|>"};
@@ -103,10 +102,4 @@ sconce_status hf_read_names(sconce_tokenizer *t, struct json root, struct json c
   if (t->info.eos < 0) t->info.eos = first_of(t, ends, 5);
   t->info.add_bos = t->info.bos >= 0 &&
                     (leading == t->info.bos || json_is_true(json_member(config, "add_bos_token")));
-  struct json template = json_member(config, "chat_template");
-  if (!json_is_string(template)) return SCONCE_OK;
-  struct text text = json_text(template, &t->arena); /* zeroed behind its end */
-  if (!text.data) return fail(err, SCONCE_NO_MEMORY, "out of memory for the chat template");
-  t->info.chat_template = text.data;
-  return SCONCE_OK;
 }

@@ -81,19 +81,17 @@ static void extend(const sconce_tokenizer *t, struct text text, struct spm_node 
   const struct matcher *m = &t->spm.pieces;
   const char *p = text.data + at;
   size_t room = text.size - at, character = utf8_decode(p, p + room).size;
-  size_t characters = 0; /* walked so far */
   bool single = false;
   float here = nodes[at].score;
   struct match_walk w;
   bool more = matcher_start(m, &w, (uint8_t)*p);
   while (more) {
     int32_t id = matcher_here(m, &w);
-    characters += ((uint8_t)p[w.depth - 1] & 0xc0) != 0x80;
     if (id >= 0) {
       const struct piece *piece = &t->vocab.pieces[id];
       float score = piece->score;
       if (piece->type == PIECE_USER)
-        score = (float)((double)((float)characters * t->spm.score_max) - 0.1);
+        score = (float)((double)((float)w.depth * t->spm.score_max) - 0.1);
       reach(nodes, at, at + w.depth, here + score, id);
       if (w.depth == character) single = true;
     }

@@ -66,9 +66,11 @@ static sconce_status collect_matched(sconce_tokenizer *t, struct matcher *out, b
   return SCONCE_OK;
 }
 
+/* score_max starts at 0: scores are logarithms, so a user-defined piece costs the least there is.
+ */
 static void note_score(struct spm_rules *rules, float score, bool *any) {
   if (!*any || score < rules->score_min) rules->score_min = score;
-  if (!*any || score > rules->score_max) rules->score_max = score;
+  if (score > rules->score_max) rules->score_max = score;
   *any = true;
 }
 

@@ -34,8 +34,8 @@ sconce_status tokenizer_collect_special(sconce_tokenizer *t, sconce_error *err) 
   return SCONCE_OK;
 }
 
-static sconce_status load(sconce_tokenizer *t, struct span file, struct span config,
-                          sconce_error *err) {
+static sconce_status load_file(sconce_tokenizer *t, struct span file, struct json config,
+                               sconce_error *err) {
   if (hf_detect(file)) return hf_load(t, file, config, err);
   if (tiktoken_detect(file)) return tiktoken_load(t, file, err);
   if (spm_detect(file)) return spm_load(t, file, err);
@@ -44,6 +44,24 @@ static sconce_status load(sconce_tokenizer *t, struct span file, struct span con
               "%zu bytes that are no tokenizer: neither JSON, nor tiktoken ranks, nor a "
               "SentencePiece model, nor a llama2.c vocabulary",
               file.size);
+}
+
+/* A configuration may lie beside any format; only tokenizer.json takes more than the template. */
+static sconce_status load(sconce_tokenizer *t, struct span file, struct span config,
+                          sconce_error *err) {
+  struct json root = {0};
+  if (config.size) {
+    struct text text = {(const char *)config.data, config.size};
+    sconce_status status = json_check(text, &root, err);
+    if (status != SCONCE_OK) error_prefix(err, "tokenizer_config.json: ");
+    TRY(status);
+  }
+  TRY(load_file(t, file, root, err));
+  struct json template = json_member(root, "chat_template");
+  if (!json_is_string(template)) return SCONCE_OK;
+  t->info.chat_template = json_text(template, &t->arena).data; /* zeroed behind its end */
+  if (t->info.chat_template) return SCONCE_OK;
+  return fail(err, SCONCE_NO_MEMORY, "out of memory for the chat template");
 }
 
 static void lists_init(sconce_tokenizer *t) {
@@ -164,7 +182,7 @@ struct pass {
   bool first;      /* nothing of the text was encoded yet */
 };
 
-static bool encode_part(struct pass *pass, struct text part);
+static bool encode_part(struct pass *pass, struct text part); /* may start the next pass */
 
 /* Cuts added tokens out of a text and encodes what is between them. */
 static bool encode_pass(struct pass *pass, struct text text) {

@@ -5,6 +5,7 @@
 #define LLM_TOKENIZER_H
 
 #include "llm/bpe.h"
+#include "llm/json.h"
 #include "llm/split.h"
 #include "llm/unicode.h"
 #include "sconce_llm.h"
@@ -68,7 +69,7 @@ struct sconce_tokenizer {
 SCONCE_CHECK sconce_status spm_load(sconce_tokenizer *t, struct span file, sconce_error *err);
 SCONCE_CHECK sconce_status llama2c_load(sconce_tokenizer *t, struct span file, sconce_error *err);
 SCONCE_CHECK sconce_status tiktoken_load(sconce_tokenizer *t, struct span file, sconce_error *err);
-SCONCE_CHECK sconce_status hf_load(sconce_tokenizer *t, struct span file, struct span config,
+SCONCE_CHECK sconce_status hf_load(sconce_tokenizer *t, struct span file, struct json config,
                                    sconce_error *err);
 bool spm_detect(struct span file);
 bool llama2c_detect(struct span file);

@@ -1,5 +1,6 @@
 // group_tree with subgroups of any size from 4 on: two barriers a reduction. A subgroup's size and
 // a thread's place in it come from subgroup operations, so that main needs no other arguments.
+// lanes_add wants subgroups of at least `lanes`.
 var<workgroup> group_parts: array<Reduced, WG / 4u>; // by subgroup
 fn group_add(value: Reduced, local: u32) -> Reduced {
   let mine = subgroupAdd(value);
@@ -27,5 +28,12 @@ fn group_max(value: Reduced, local: u32) -> Reduced {
     all = max(all, group_parts[i]);
   }
   workgroupBarrier();
+  return all;
+}
+fn lanes_add(value: Reduced, local: u32, lanes: u32) -> Reduced {
+  var all = value;
+  for (var step = lanes / 2u; step > 0u; step /= 2u) {
+    all += subgroupShuffleXor(all, step);
+  }
   return all;
 }

@@ -97,7 +97,7 @@ static void draws_follow_the_softmax(void) {
     }
     sconce_sampler_close(s);
     for (int i = 0; i < N; i++) /* four standard deviations at most */
-      CHECK_NEAR((double)count[i] / DRAWS, want[i] / sum, 4 * 0.5 / sqrt(DRAWS));
+      CHECK_NEAR((double)count[i] / (double)DRAWS, want[i] / sum, 4 * 0.5 / sqrt((double)DRAWS));
   }
 }
 

@@ -280,7 +280,7 @@ static void long_runs_do_not_hang(void) {
   sconce_tokenizer *all[2] = {open_path(LLAMA2)};
   tiny_hf(&b, &(struct tiny_hf){.normalizer = "{\"type\": \"NFC\"}"});
   all[1] = open_blob(&b);
-  size_t size = 400000;
+  size_t size = 200000;
   char *text = malloc(size);
   for (size_t r = 0; r < sizeof runs / sizeof *runs; r++) {
     for (size_t i = 0; i < size; i++) text[i] = runs[r][i % strlen(runs[r])];

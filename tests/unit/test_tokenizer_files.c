@@ -101,7 +101,7 @@ static void hf_added_tokens(void) {
              {"he \t [L] he [R] \n he", "256 275 32 256 32 276 256", 0});
 }
 
-static void hf_configuration(void) {
+static void configuration_beside_a_file(void) {
   struct blob b = {0};
   sconce_tokenizer *t;
   sconce_error err = {0};
@@ -118,6 +118,13 @@ static void hf_configuration(void) {
   sconce_tokenizer_close(t);
   CHECK_FAILS(open_bytes(&t, b.data, b.size, "{", &err), SCONCE_BAD_FILE, err,
               "tokenizer_config.json: no valid JSON at byte");
+  blob_free(&b);
+  tiny_spm(&b, &(struct tiny_spm){.model_type = 2});
+  config = "{\"chat_template\": \"{{ '[INST] ' }}\", \"bos_token\": \"<x>\"}";
+  REQUIRE_OK(open_bytes(&t, b.data, b.size, config, &err), err);
+  CHECK_TEXT(sconce_chat_family(t), "llama2");
+  CHECK_EQ(sconce_tokenizer_describe(t)->bos, 1);
+  sconce_tokenizer_close(t);
   blob_free(&b);
 }
 
@@ -302,7 +309,7 @@ const struct test suite_tokenizer_files[] = {
     TEST(hf_file),
     TEST(hf_known_splitters),
     TEST(hf_added_tokens),
-    TEST(hf_configuration),
+    TEST(configuration_beside_a_file),
     TEST(sentencepiece_files),
     TEST(sentencepiece_rewrites_characters),
     TEST(llama2c_files),
