@@ -4,7 +4,6 @@ fn power(base: vec4<f32>, exponent: vec4<f32>) -> vec4<f32> {
   let size = abs(base);
   let whole = floor(exponent) == exponent;
   let odd = whole & (floor(exponent * 0.5) * 2.0 != exponent);
-  // Past 2^127 a square still says what is 0, infinite or one.
   var y = pow(size, exponent);
   y = select(y, size, exponent == vec4<f32>(1.0));
   y = select(y, size * size, exponent == vec4<f32>(2.0));

@@ -1,7 +1,7 @@
 // Comparisons of unary.wgsl with one number: four booleans are one word.
 alias Result = u32;
 fn apply(x: Elem4) -> Result {
-  let a = Elem4(bitcast<Elem>(p.a));
+  let a = bitcast<Elem4>(vec4<u32>(p.a));
   var y = x == a;
   switch OP {
     case 1u: { y = x != a; }

@@ -44,7 +44,6 @@ fn apply(x: vec4<f32>) -> Result {
     case 9u: { y = -x; }
     case 10u: { y = x * clamp(x + 3.0, zero, vec4<f32>(6.0)) / 6.0; }
     case 11u: { y = clamped(x, a, b); }
-    case 12u: { y = power(x, a); }
     case 13u: { y = select(max(x, zero), x, is_nan(x)); }
     case 14u: { y = 0.5 * x * (1.0 + erf(x * 0.70710678)); }
     case 15u: { y = x * sigmoid(1.5957691 * (x + 0.044715 * x * x * x)); }

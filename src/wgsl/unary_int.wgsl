@@ -8,11 +8,15 @@ fn apply(x: vec4<i32>) -> Result {
     case 1u: { y = abs(x); }
     case 9u: { y = -x; }
     case 11u: { y = min(max(x, a), b); }
-    case 13u: { y = max(x, vec4<i32>()); }
-    case 12u: {
+    case 12u: { // PyTorch has no negative exponents here
       y = vec4<i32>(1);
-      for (var k = 0; k < a.x; k++) { y *= x; }
+      var square = x;
+      for (var e = a.x; e > 0; e >>= 1u) {
+        if ((e & 1) != 0) { y *= square; }
+        square *= square;
+      }
     }
+    case 13u: { y = max(x, vec4<i32>()); }
     default: {}
   }
   return quad_put(y);

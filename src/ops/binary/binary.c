@@ -35,31 +35,34 @@ FITS(bool_to_bool, VK_BOOL, VK_BOOL)
   {NAME, &binary_wgsl, "OP=" OP " " USES, .fits = FITS##_quads, .tile = {4}}, {                    \
     NAME "_any", &binary_wgsl, "OP=" OP " QUADS=false " USES, .fits = FITS, .tile = {1}            \
   }
-#define FLOATS " use=binary_float use=power use=not_a_number"
-#define ARITHMETIC(NAME, OP)                                                                       \
-  PAIR(NAME "_f32", OP, f32, "use=elem_f32" FLOATS),                                               \
-      PAIR(NAME "_f16", OP, f16, "use=elem_f16" FLOATS),                                           \
-      PAIR(NAME "_i32", OP, i32, "use=elem_i32 use=binary_int")
+#define ARITHMETIC(NAME, OP, FLOATS)                                                               \
+  PAIR(NAME "_f32", OP, f32, "use=quad_f32 " FLOATS),                                              \
+      PAIR(NAME "_f16", OP, f16, "use=quad_f16 " FLOATS),                                          \
+      PAIR(NAME "_i32", OP, i32, "use=quad_i32 use=binary_int")
+#define FLOATS "use=binary_float use=not_a_number"
+#define QUOTIENT "use=binary_quotient"
+#define POWER "use=binary_power use=power use=not_a_number"
 #define COMPARISON(NAME, OP)                                                                       \
-  PAIR(NAME "_f32", OP, f32_to_bool, "use=elem_f32 use=binary_compare"),                           \
-      PAIR(NAME "_f16", OP, f16_to_bool, "use=elem_f16 use=binary_compare"),                       \
-      PAIR(NAME "_i32", OP, i32_to_bool, "use=elem_i32 use=binary_compare"),                       \
-      PAIR(NAME "_bool", OP, bool_to_bool, "use=elem_u8 use=binary_compare")
-#define LOGIC(NAME, OP) PAIR(NAME "_bool", OP, bool_to_bool, "use=elem_u8 use=binary_compare")
+  PAIR(NAME "_f32", OP, f32_to_bool, "use=quad_f32 use=binary_compare"),                           \
+      PAIR(NAME "_f16", OP, f16_to_bool, "use=quad_f16 use=binary_compare"),                       \
+      PAIR(NAME "_i32", OP, i32_to_bool, "use=quad_i32 use=binary_compare"),                       \
+      PAIR(NAME "_bool", OP, bool_to_bool, "use=quad_u8 use=binary_compare")
+#define LOGIC(NAME, OP) PAIR(NAME "_bool", OP, bool_to_bool, "use=quad_u8 use=binary_compare")
 
-static const struct kernel add_kernels[] = {ARITHMETIC("add", "0u"), {0}};
-static const struct kernel sub_kernels[] = {ARITHMETIC("sub", "1u"), {0}};
-static const struct kernel mul_kernels[] = {ARITHMETIC("mul", "2u"), LOGIC("mul", "6u"), {0}};
+static const struct kernel add_kernels[] = {ARITHMETIC("add", "0u", FLOATS), {0}};
+static const struct kernel sub_kernels[] = {ARITHMETIC("sub", "1u", FLOATS), {0}};
+static const struct kernel mul_kernels[] = {
+    ARITHMETIC("mul", "2u", FLOATS), LOGIC("mul", "6u"), {0}};
 static const struct kernel div_kernels[] = {
-    PAIR("div_f32", "3u", f32, "use=elem_f32" FLOATS),
-    PAIR("div_f16", "3u", f16, "use=elem_f16" FLOATS),
-    PAIR("div_i32", "3u", i32_to_f32, "use=elem_i32 use=binary_ratio"),
+    PAIR("div_f32", "3u", f32, "use=quad_f32 " FLOATS),
+    PAIR("div_f16", "3u", f16, "use=quad_f16 " FLOATS),
+    PAIR("div_i32", "3u", i32_to_f32, "use=quad_i32 use=binary_ratio"),
     {0}};
-static const struct kernel floor_kernels[] = {ARITHMETIC("floor_div", "4u"), {0}};
-static const struct kernel trunc_kernels[] = {ARITHMETIC("trunc_div", "5u"), {0}};
-static const struct kernel min_kernels[] = {ARITHMETIC("min", "6u"), {0}};
-static const struct kernel max_kernels[] = {ARITHMETIC("max", "7u"), {0}};
-static const struct kernel pow_kernels[] = {ARITHMETIC("pow", "8u"), {0}};
+static const struct kernel floor_kernels[] = {ARITHMETIC("floor_div", "4u", QUOTIENT), {0}};
+static const struct kernel trunc_kernels[] = {ARITHMETIC("trunc_div", "5u", QUOTIENT), {0}};
+static const struct kernel min_kernels[] = {ARITHMETIC("min", "6u", FLOATS), {0}};
+static const struct kernel max_kernels[] = {ARITHMETIC("max", "7u", FLOATS), {0}};
+static const struct kernel pow_kernels[] = {ARITHMETIC("pow", "8u", POWER), {0}};
 static const struct kernel eq_kernels[] = {COMPARISON("eq", "0u"), {0}};
 static const struct kernel ne_kernels[] = {COMPARISON("ne", "1u"), {0}};
 static const struct kernel lt_kernels[] = {COMPARISON("lt", "2u"), {0}};

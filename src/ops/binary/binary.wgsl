@@ -33,8 +33,8 @@ fn locate(e: u32) -> vec2<u32> {
   return at + rest * vec2<u32>(p.stride_a[0].x, p.stride_b[0].x);
 }
 
-fn one_a(i: u32) -> Elem { return quad_get(a[i / 4u])[i % 4u]; }
-fn one_b(i: u32) -> Elem { return quad_get(b[i / 4u])[i % 4u]; }
+fn one_a(i: u32) -> Elem4 { return Elem4(quad_get(a[i / 4u])[i % 4u]); }
+fn one_b(i: u32) -> Elem4 { return Elem4(quad_get(b[i / 4u])[i % 4u]); }
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
@@ -47,13 +47,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var v: Elem4;
   if (QUADS) {
     let at = locate(i);
-    if ((p.stays & 1u) != 0u) { u = Elem4(one_a(at.x)); } else { u = quad_get(a[at.x]); }
-    if ((p.stays & 2u) != 0u) { v = Elem4(one_b(at.y)); } else { v = quad_get(b[at.y]); }
+    if ((p.stays & 1u) != 0u) { u = one_a(at.x); } else { u = quad_get(a[at.x]); }
+    if ((p.stays & 2u) != 0u) { v = one_b(at.y); } else { v = quad_get(b[at.y]); }
   } else {
     for (var k = 0u; k < 4u; k++) {
       let at = locate(min(i * 4u + k, p.n - 1u));
-      u[k] = one_a(at.x);
-      v[k] = one_b(at.y);
+      u[k] = one_a(at.x).x;
+      v[k] = one_b(at.y).x;
     }
   }
   y[i] = apply(u, v);

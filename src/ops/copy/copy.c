@@ -64,13 +64,13 @@ static enum storage storage_of(enum vk_dtype dtype) {
 CASTS(FITS)
 
 #define ROW(FROM, FROM_STORAGE, TO, TO_STORAGE)                                                    \
-  {#FROM "_to_" #TO, &unary_wgsl, "use=elem_" #FROM " use=to_" #TO, .fits = FROM##_to_##TO},
+  {#FROM "_to_" #TO, &unary_wgsl, "use=quad_" #FROM " use=to_" #TO, .fits = FROM##_to_##TO},
 /* The last row is for equal elements: it moves words, four a thread. */
 static const struct kernel casts[] = {
-    CASTS(ROW){"words", &unary_wgsl, "use=elem_i32 use=to_i32"},
+    CASTS(ROW){"words", &unary_wgsl, "use=quad_i32 use=to_i32"},
     {0},
 };
-static const struct kernel words[] = {{"words", &unary_wgsl, "use=elem_i32 use=to_i32"}, {0}};
+static const struct kernel words[] = {{"words", &unary_wgsl, "use=quad_i32 use=to_i32"}, {0}};
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 

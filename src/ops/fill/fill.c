@@ -18,10 +18,10 @@ FITS(is_f16, dtype == VK_FLOAT16)
 FITS(is_i32, dtype == VK_INT32)
 
 static const struct kernel kernels[] = {
-    {"f32", &fill_wgsl, "use=elem_f32", .fits = is_f32},
-    {"f16", &fill_wgsl, "use=elem_f16", .fits = is_f16},
-    {"i32", &fill_wgsl, "use=elem_i32", .fits = is_i32},
-    {"bytes", &fill_wgsl, "use=elem_u8"},
+    {"f32", &fill_wgsl, "use=quad_f32", .fits = is_f32},
+    {"f16", &fill_wgsl, "use=quad_f16", .fits = is_f16},
+    {"i32", &fill_wgsl, "use=quad_i32", .fits = is_i32},
+    {"bytes", &fill_wgsl, "use=quad_u8"},
     {0},
 };
 

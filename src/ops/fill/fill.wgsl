@@ -18,5 +18,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     return;
   }
   let at = Elem4(vec4<u32>(p.first + 4u * i) + vec4<u32>(0u, 1u, 2u, 3u));
-  y[i] = quad_put(Elem4(bitcast<Elem>(p.start)) + at * bitcast<Elem>(p.step));
+  y[i] = quad_put(bitcast<Elem4>(vec4<u32>(p.start)) + at * bitcast<Elem4>(vec4<u32>(p.step)));
 }

@@ -27,20 +27,22 @@ FITS(i32_to_bool, VK_INT32, VK_BOOL)
 FITS(bool_to_bool, VK_BOOL, VK_BOOL)
 
 #define ROW(NAME, OP, FITS, USES) {NAME, &unary_wgsl, "OP=" OP " " USES, .fits = FITS}
-#define FLOAT_OPS " use=unary_float use=power use=not_a_number"
-#define FLOAT_ROWS(NAME, OP)                                                                       \
-  ROW(NAME "_f32", OP, f32, "use=elem_f32" FLOAT_OPS),                                             \
-      ROW(NAME "_f16", OP, f16, "use=elem_f16" FLOAT_OPS)
-/* A table of its own: a literal outside functions lives as long as the program. */
-#define FLOATS(NAME, OP) ((const struct kernel[]){FLOAT_ROWS(NAME, OP), {0}})
+#define FLOAT_ROWS(NAME, OP, USES)                                                                 \
+  ROW(NAME "_f32", OP, f32, "use=quad_f32 use=not_a_number " USES),                                \
+      ROW(NAME "_f16", OP, f16, "use=quad_f16 use=not_a_number " USES)
+#define INT_ROW(NAME, OP) ROW(NAME "_i32", OP, i32, "use=quad_i32 use=unary_int")
+/* Tables: a literal outside functions lives as long as the program. */
+#define FLOATS(NAME, OP) ((const struct kernel[]){FLOAT_ROWS(NAME, OP, "use=unary_float"), {0}})
 #define NUMBERS(NAME, OP)                                                                          \
+  ((const struct kernel[]){FLOAT_ROWS(NAME, OP, "use=unary_float"), INT_ROW(NAME, OP), {0}})
+#define POWERS(NAME, OP)                                                                           \
   ((const struct kernel[]){                                                                        \
-      FLOAT_ROWS(NAME, OP), ROW(NAME "_i32", OP, i32, "use=elem_i32 use=unary_int"), {0}})
+      FLOAT_ROWS(NAME, OP, "use=unary_power use=power"), INT_ROW(NAME, OP), {0}})
 #define COMPARES(NAME, OP)                                                                         \
-  ((const struct kernel[]){ROW(NAME "_f32", OP, f32_to_bool, "use=elem_f32 use=unary_compare"),    \
-                           ROW(NAME "_f16", OP, f16_to_bool, "use=elem_f16 use=unary_compare"),    \
-                           ROW(NAME "_i32", OP, i32_to_bool, "use=elem_i32 use=unary_compare"),    \
-                           ROW(NAME "_bool", OP, bool_to_bool, "use=elem_u8 use=unary_compare"),   \
+  ((const struct kernel[]){ROW(NAME "_f32", OP, f32_to_bool, "use=quad_f32 use=unary_compare"),    \
+                           ROW(NAME "_f16", OP, f16_to_bool, "use=quad_f16 use=unary_compare"),    \
+                           ROW(NAME "_i32", OP, i32_to_bool, "use=quad_i32 use=unary_compare"),    \
+                           ROW(NAME "_bool", OP, bool_to_bool, "use=quad_u8 use=unary_compare"),   \
                            {0}})
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -149,7 +151,7 @@ const struct op ops_unary[] = {
     OF_ONE("aten.hardswish.default", FLOATS("hardswish", "10u")),
     WITH_RANGE("aten.clamp.default", NUMBERS("clamp", "11u")),
     WITH_RANGE("aten.hardtanh.default", NUMBERS("hardtanh", "11u")),
-    WITH_NUMBER("aten.pow.Tensor_Scalar", NUMBERS("pow", "12u")),
+    WITH_NUMBER("aten.pow.Tensor_Scalar", POWERS("pow", "12u")),
     OF_ONE("aten.relu.default", NUMBERS("relu", "13u")),
     {"aten.gelu.default", shape_same, emit_gelu, .n_args = 3,
      .kernels = {FLOATS("gelu", "14u"), FLOATS("gelu_tanh", "15u")}},

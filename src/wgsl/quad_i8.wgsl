@@ -1,12 +1,6 @@
-// Signed bytes, four a word: see elem_f16. Values are kept modulo 256.
-alias Elem = i32;
+// Four neighbouring signed bytes, a word: see quad_f32. Kept modulo 256.
 alias Elem4 = vec4<i32>;
 alias Quad = u32;
-const ELEMS = 4u;
-fn elem_get(word: u32, lane: u32) -> i32 { return extractBits(i32(word), 8u * lane, 8u); }
-fn elem_put(word: u32, lane: u32, value: i32) -> u32 {
-  return insertBits(word, u32(value), 8u * lane, 8u);
-}
 fn quad_get(quad: Quad) -> Elem4 {
   return (vec4<i32>(i32(quad)) << vec4<u32>(24u, 16u, 8u, 0u)) >> vec4<u32>(24u);
 }
