@@ -11,6 +11,9 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
 int cli_devices(int argc, char **argv);
 int cli_bench(int argc, char **argv);
+int cli_generate(int argc, char **argv);
+int cli_chat(int argc, char **argv);
+int cli_check(int argc, char **argv);
 int cli_run(int argc, char **argv);
 int cli_check(int argc, char **argv);
 int cli_generate(int argc, char **argv);

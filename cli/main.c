@@ -10,6 +10,9 @@ static const struct {
   int (*run)(int argc, char **argv);
   const char *what;
 } verbs[] = {
+    {"generate", cli_generate, "text from a prompt, with a language model"},
+    {"chat", cli_chat, "a conversation with a language model"},
+    {"check", cli_check, "models against the results that were shipped with them"},
     {"run", cli_run, "one method of a model, with inputs from .npy files or made up"},
     {"check", cli_check, "models against the results that were shipped with them"},
     {"generate", cli_generate, "text from a prompt, with a language model"},

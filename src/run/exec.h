@@ -17,11 +17,13 @@ struct exec {
   uint32_t n_slots;
   struct gpu_dispatch *dispatches;
   uint32_t n_dispatches, cap_dispatches;
-  struct gpu_read *read;    /* all outputs, one after another */
-  uint64_t *output_at;      /* by output: its offset in `read` */
-  const uint8_t *mapped;    /* the last call's outputs, or NULL */
-  bool running;             /* submitted, not yet waited for */
-  uint64_t records_written; /* parameter slots rewritten, ever */
+  uint32_t nodes_bound, dispatches_sent; /* of this call, while it is being begun */
+  bool complete;                         /* dispatches is the whole graph's list */
+  struct gpu_read *read;                 /* all outputs, one after another */
+  uint64_t *output_at;                   /* by output: its offset in `read` */
+  const uint8_t *mapped;                 /* the last call's outputs, or NULL */
+  bool running;                          /* submitted, not yet waited for */
+  uint64_t records_written;              /* parameter slots rewritten, ever */
 };
 
 void caps_of(const sconce_device_info *info, struct caps *caps);
@@ -40,6 +42,9 @@ SCONCE_CHECK sconce_status exec_set_state(struct exec *x, const uint8_t *in, sco
 
 SCONCE_CHECK sconce_status exec_write(struct exec *x, uint32_t value, const void *data,
                                       uint64_t size, sconce_error *err);
+/* Runs the nodes that are planned so far and reads a tensor's live elements back into `out`: for a
+ * scalar that only the device knows. exec_begin then goes on behind them. */
+SCONCE_CHECK sconce_status exec_part(struct exec *x, uint32_t value, void *out, sconce_error *err);
 /* After graph_plan: binds what is new, writes what changed, submits, begins the readback. */
 SCONCE_CHECK sconce_status exec_begin(struct exec *x, sconce_error *err);
 /* *done: the outputs can be read with exec_output until the next begin. */

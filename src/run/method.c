@@ -20,7 +20,8 @@ struct sconce_method {
   struct graph graph;
   struct exec exec;
   struct border *inputs, *outputs;
-  bool done; /* outputs of the last call can be read */
+  void *elements; /* of a tensor that scalars are read from */
+  bool done;      /* outputs of the last call can be read */
 };
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -206,6 +207,21 @@ static sconce_status plan(sconce_method *m, sconce_error *err) {
   return graph_plan(&m->graph, err);
 }
 
+/* A scalar that only the device knows splits the call: run what is planned, read it, plan on. */
+static sconce_status plan_on(sconce_method *m, sconce_error *err) {
+  while (m->graph.wanted != NO_VALUE) {
+    struct tensor *t = &m->graph.values[m->graph.wanted].tensor;
+    log_write(&m->model->device->log, SCONCE_LOG_INFO,
+              "a scalar is computed on the device: the call waits for it");
+    if (!m->elements) m->elements = arena_alloc(&m->arena, 65536, 1, 8);
+    if (!m->elements) return fail(err, SCONCE_NO_MEMORY, "no memory for a scalar");
+    TRY(exec_part(&m->exec, m->graph.wanted, m->elements, err));
+    t->host = m->elements;
+    TRY(graph_plan(&m->graph, err));
+  }
+  return SCONCE_OK;
+}
+
 static sconce_status write_inputs(sconce_method *m, sconce_error *err) {
   for (uint32_t i = 0; i < m->graph.n_inputs; i++) {
     struct border *b = &m->inputs[i];
@@ -221,7 +237,11 @@ static sconce_status start(sconce_method *m, sconce_error *err) {
   graph_begin(&m->graph);
   sconce_status status = plan(m, err);
   if (status == SCONCE_OK) status = write_inputs(m, err);
-  if (status != SCONCE_OK) graph_rollback(&m->graph);
+  if (status == SCONCE_OK) status = plan_on(m, err);
+  if (status != SCONCE_OK) {
+    graph_rollback(&m->graph);
+    exec_cancel(&m->exec);
+  }
   return status;
 }
 
@@ -232,7 +252,9 @@ sconce_status sconce_method_begin(sconce_method *m, sconce_error *err) {
   if (!err) err = &local;
   m->done = false;
   TRY(start(m, err));
-  return exec_begin(&m->exec, err);
+  sconce_status status = exec_begin(&m->exec, err);
+  if (status != SCONCE_OK) graph_rollback(&m->graph);
+  return status;
 }
 
 static sconce_status finish(sconce_method *m, bool block, bool *done, sconce_error *err) {

@@ -35,6 +35,15 @@ static sconce_status file_bytes(sconce_model *m, const sconce_model_desc *desc, 
   return SCONCE_OK;
 }
 
+/* A graph asks for its constants one by one, and a file may have many thousands of keys. */
+static sconce_status index_keys(sconce_model *m, struct data *data, sconce_error *err) {
+  uint32_t n = 2 * data->named.n + 1; /* DATA_MAX_NAMED keeps it small */
+  uint32_t *slots = arena_new(&m->arena, uint32_t, n);
+  if (!slots) return fail(err, SCONCE_NO_MEMORY, "no memory for %u keys", data->named.n);
+  data_index(data, slots, n);
+  return SCONCE_OK;
+}
+
 static sconce_status open_data(sconce_model *m, const sconce_model_desc *desc, sconce_error *err) {
   uint32_t n = desc->n_data_paths;
   m->data_maps = arena_new(&m->arena, struct os_map, n);
@@ -51,7 +60,9 @@ static sconce_status open_data(sconce_model *m, const sconce_model_desc *desc, s
     }
   }
   m->data.files = m->data_files;
-  return ptd_set_verify(&m->data, err);
+  TRY(ptd_set_verify(&m->data, err));
+  for (uint32_t i = 0; i < n; i++) TRY(index_keys(m, &m->data_files[i].data, err));
+  return SCONCE_OK;
 }
 
 static sconce_status open_program(sconce_model *m, const sconce_model_desc *desc,
@@ -59,20 +70,18 @@ static sconce_status open_program(sconce_model *m, const sconce_model_desc *desc
   struct span file;
   TRY(file_bytes(m, desc, &file, err));
   sconce_status status = pte_open(&m->pte, file, err);
-  if (status == SCONCE_OK) status = ptd_set_match(&m->data, &m->pte, err);
+  if (status == SCONCE_OK) status = index_keys(m, &m->pte.data, err);
   if (status != SCONCE_OK && desc->path) error_prefix(err, "%s: ", desc->path);
   return status;
 }
 
-sconce_status sconce_model_open(sconce_model **out, sconce_device *device,
-                                const sconce_model_desc *desc, sconce_error *err) {
-  if (!out || !device || !desc)
-    return fail(err, SCONCE_BAD_ARGUMENT, "out, device or desc is NULL");
+sconce_status model_open(sconce_model **out, const sconce_allocator *allocator,
+                         const sconce_model_desc *desc, sconce_error *err) {
   *out = NULL;
-  sconce_model *m = block_resize(&device->allocator, NULL, 0, sizeof *m);
+  sconce_model *m = block_resize(allocator, NULL, 0, sizeof *m);
   if (!m) return fail(err, SCONCE_NO_MEMORY, "no memory for a model");
-  *m = (sconce_model){.device = device};
-  arena_init(&m->arena, &device->allocator);
+  *m = (sconce_model){0};
+  arena_init(&m->arena, allocator);
   m->source = (struct ptd_source){&m->data, &m->pte};
   sconce_status status = open_data(m, desc, err);
   if (status == SCONCE_OK) status = open_program(m, desc, err);
@@ -80,6 +89,20 @@ sconce_status sconce_model_open(sconce_model **out, sconce_device *device,
     sconce_model_close(m);
   else
     *out = m;
+  return status;
+}
+
+sconce_status sconce_model_open(sconce_model **out, sconce_device *device,
+                                const sconce_model_desc *desc, sconce_error *err) {
+  if (!out || !device || !desc)
+    return fail(err, SCONCE_BAD_ARGUMENT, "out, device or desc is NULL");
+  TRY(model_open(out, &device->allocator, desc, err));
+  (*out)->device = device;
+  sconce_status status = ptd_set_match(&(*out)->data, &(*out)->pte, err);
+  if (status == SCONCE_OK) return SCONCE_OK;
+  if (desc->path) error_prefix(err, "%s: ", desc->path);
+  sconce_model_close(*out);
+  *out = NULL;
   return status;
 }
 

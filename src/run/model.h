@@ -8,7 +8,7 @@
 #include "run/exec.h"
 
 struct sconce_model {
-  sconce_device *device;
+  sconce_device *device; /* NULL: opened by model_open, for looking only */
   struct arena arena;
   struct os_map map; /* of path */
   uint8_t *owned;    /* what `read` filled */
@@ -19,6 +19,10 @@ struct sconce_model {
   struct pte pte;
   struct ptd_source source;
 };
+
+/* The files alone: no device, and external tensors may be missing (see ptd_set_match). */
+SCONCE_CHECK sconce_status model_open(sconce_model **out, const sconce_allocator *allocator,
+                                      const sconce_model_desc *desc, sconce_error *err);
 
 /* The program's method as one graph: delegates and portable calls inlined, inputs and outputs set,
  * not yet finished. `inputs` and `outputs` get the graph's value ids in the method's order. */

@@ -121,7 +121,7 @@ static void compare(const char *path, struct ptd_source *source, bool delegated,
 
 /* Data files lie beside their program. */
 static bool open_data(const char *path, struct os_map *map, struct ptd *out) {
-  char folder[1024], file[1024];
+  static char folder[17000], file[18000];
   snprintf(folder, sizeof folder, "%s", path);
   *strrchr(folder, '/') = 0;
   DIR *dir = opendir(folder);

@@ -1,0 +1,258 @@
+/* Dense products: linear, mm, addmm, bmm are one problem with different steps through w and bias.
+ */
+#include "ops/linear/rows.h"
+
+#include "matmul.wgsl.h"
+#include "matmul_plain.wgsl.h"
+#include "matvec.wgsl.h"
+
+_Static_assert(sizeof(struct matmul_params) == sizeof(struct matvec_params), "one layout");
+_Static_assert(sizeof(struct matmul_plain_params) == sizeof(struct matvec_params), "one layout");
+
+struct problem {
+  struct matvec_params u;
+  bool mixed; /* x and w in different dtypes */
+  bool words; /* every row of y starts on a word */
+  bool half;  /* x and y have 2 bytes */
+  uint32_t x, w, bias, y;
+};
+
+/* Above 8 rows the tile is ahead. */
+static bool fits_matvec(const void *problem, const struct caps *caps) {
+  const struct problem *q = problem;
+  (void)caps;
+  return q->u.batch == 1 && q->u.m <= 8 && q->u.k && q->u.k % 4 == 0 && q->u.w_k == 1 &&
+         q->u.bias_m == 0 && q->words && !q->mixed;
+}
+static bool fits_matvec64(const void *problem, const struct caps *caps) {
+  return fits_matvec(problem, caps) && ((const struct problem *)problem)->u.k >= 256;
+}
+static bool fits_tile(const struct problem *q) { return q->u.k % 4 == 0 && q->words && !q->mixed; }
+static bool fits_nk(const void *problem, const struct caps *caps) {
+  const struct problem *q = problem;
+  (void)caps;
+  return fits_tile(q) && q->u.w_k == 1;
+}
+static bool fits_kn(const void *problem, const struct caps *caps) {
+  const struct problem *q = problem;
+  (void)caps;
+  return fits_tile(q) && q->u.w_n == 1 && q->u.n % 4 == 0;
+}
+
+/* A tile is the columns of y that a workgroup takes, and the rows. */
+#define TABLE(name, suffix, types, elems)                                                          \
+  static const struct kernel name[] = {                                                            \
+      {"matvec64_" suffix,                                                                         \
+       &matvec_wgsl,                                                                               \
+       "L=64u use=lanes_subgroup " types,                                                          \
+       NEEDS_SUBGROUPS,                                                                            \
+       fits_matvec64,                                                                              \
+       {16, 1},                                                                                    \
+       256,                                                                                        \
+       1024},                                                                                      \
+      {"matvec16_" suffix,                                                                         \
+       &matvec_wgsl,                                                                               \
+       "L=16u use=lanes_subgroup " types,                                                          \
+       NEEDS_SUBGROUPS,                                                                            \
+       fits_matvec,                                                                                \
+       {64, 1},                                                                                    \
+       256,                                                                                        \
+       1024},                                                                                      \
+      {"matvec64_memory_" suffix,                                                                  \
+       &matvec_wgsl,                                                                               \
+       "L=64u use=lanes_memory " types,                                                            \
+       0,                                                                                          \
+       fits_matvec64,                                                                              \
+       {16, 1},                                                                                    \
+       256,                                                                                        \
+       4096},                                                                                      \
+      {"matvec16_memory_" suffix,                                                                  \
+       &matvec_wgsl,                                                                               \
+       "L=16u use=lanes_memory " types,                                                            \
+       0,                                                                                          \
+       fits_matvec,                                                                                \
+       {64, 1},                                                                                    \
+       256,                                                                                        \
+       4096},                                                                                      \
+      {"matmul_nk_" suffix, &matmul_wgsl, types, 0, fits_nk, {64, 64}, 256, 16384},                \
+      {"matmul_kn_" suffix,                                                                        \
+       &matmul_wgsl,                                                                               \
+       "K_LAST=false " types,                                                                      \
+       0,                                                                                          \
+       fits_kn,                                                                                    \
+       {64, 64},                                                                                   \
+       256,                                                                                        \
+       16384},                                                                                     \
+      {"plain_" suffix, &matmul_plain_wgsl, elems, 0, NULL, {0}, 64, 0},                           \
+      {0},                                                                                         \
+  }
+TABLE(kernels_f32, "f32", "use=quad_f32 use=elem_f32", "use=elem_f32");
+TABLE(kernels_f16, "f16", "use=quad_f16 use=elem_f16", "use=elem_f16");
+
+/* ---- emit ------------------------------------------------------------------------------------ */
+
+static uint64_t groups_of(const struct kernel *row, const struct problem *q) {
+  const struct matvec_params *u = &q->u;
+  if (row->wgsl == &matmul_plain_wgsl)
+    return div_up((uint64_t)u->batch * u->m * u->cols, row->threads * (q->half ? 2 : 1));
+  return div_up(u->n, row->tile[0]) * div_up(u->m, row->tile[1]) * u->batch;
+}
+
+/* Rows [m0, m0 + q.u.m) of x, in as many dispatches as w needs; only w of (n, k) can be split. */
+static sconce_status emit_part(struct plan *p, const struct kernel *row, struct problem q,
+                               uint64_t m0) {
+  const uint32_t n = q.u.n;
+  const uint64_t size = q.half ? 2 : 4, x_row = q.u.k * size, y_row = q.u.cols * size;
+  const uint64_t w_row = (uint64_t)q.u.k << (q.u.w_half ? 1 : 2);
+  const bool splits = q.u.batch == 1 && q.u.w_k == 1;
+  const uint64_t step = splits ? rows_split(p, n, w_row, 0) : n;
+  for (uint64_t n0 = 0; n0 < n; n0 += step) {
+    q.u.first = (uint32_t)n0;
+    q.u.n = (uint32_t)(n - n0 < step ? n - n0 : step);
+    struct operand w = {q.w};
+    if (splits) w = rows_part(p, q.w, w_row, n0, q.u.n);
+    TRY(dispatch(p, row, &q.u, groups_of(row, &q),
+                 OPERANDS(rows_part(p, q.x, x_row, m0, (uint64_t)q.u.m * q.u.batch), w,
+                          {q.u.bias ? q.bias : q.w, 0, q.u.bias ? 0 : 4},
+                          rows_part(p, q.y, y_row, m0, (uint64_t)q.u.m * q.u.batch))));
+  }
+  return SCONCE_OK;
+}
+
+static sconce_status emit_problem(struct plan *p, struct problem *q) {
+  const struct tensor *x = tensor_at(p, q->x), *w = tensor_at(p, q->w), *y = tensor_at(p, q->y);
+  TRY(float_check(p, x, "x"));
+  TRY(float_check(p, w, "the weight"));
+  if (y->dtype != x->dtype)
+    return fail(p->err, SCONCE_BAD_GRAPH, "x is %s, the result %s", vk_dtype_name(x->dtype),
+                vk_dtype_name(y->dtype));
+  q->half = is_half(x);
+  q->mixed = x->dtype != w->dtype;
+  q->words = !q->half || q->u.n % 2 == 0 || (q->u.m == 1 && q->u.batch == 1);
+  q->u.w_half = is_half(w);
+  q->u.cols = q->u.n;
+  const struct kernel *row = choose(p, q->half ? kernels_f16 : kernels_f32, q);
+  if (!row) return p->err->status;
+  const uint32_t m = q->u.m;
+  const uint64_t size = q->half ? 2 : 4;
+  const bool splits = q->u.batch == 1 && q->u.bias_m == 0;
+  const uint64_t step = splits ? rows_split(p, m, q->u.k * size, q->u.n * size) : m;
+  for (uint64_t m0 = 0; m0 < m; m0 += step) {
+    q->u.m = (uint32_t)(m - m0 < step ? m - m0 : step);
+    TRY(emit_part(p, row, *q, m0));
+  }
+  return SCONCE_OK;
+}
+
+/* ---- aten.linear: [x, w, bias?, y] ------------------------------------------------------------
+ */
+
+static sconce_status linear_check(struct plan *p, const struct node *n) {
+  const struct tensor *x = arg_tensor(p, n, 0), *w = arg_tensor(p, n, 1);
+  if (!x || !w) return SCONCE_BAD_GRAPH;
+  char a[120], b[120];
+  if (w->rank != 2 || x->rank == 0 || x->dim_live[x->rank - 1] != w->dim_live[1])
+    return fail(p->err, SCONCE_BAD_GRAPH, "x is %s, the weight %s", tensor_text(x, a),
+                tensor_text(w, b));
+  return SCONCE_OK;
+}
+
+static sconce_status linear_shape(struct plan *p, const struct node *n) {
+  TRY(linear_check(p, n));
+  const struct tensor *x = arg_tensor(p, n, 0), *w = arg_tensor(p, n, 1);
+  return rows_shape(p, out_id(n), x, w->dim_live[0]);
+}
+
+static sconce_status linear_emit(struct plan *p, const struct node *n) {
+  TRY(linear_check(p, n));
+  const struct tensor *x = arg_tensor(p, n, 0), *w = arg_tensor(p, n, 1);
+  const uint32_t k = w->dim_live[1];
+  struct problem q = {.x = arg_id(n, 0), .w = arg_id(n, 1), .bias = arg_id(n, 2), .y = out_id(n)};
+  q.u = (struct matvec_params){.batch = 1,
+                               .m = rows_of(x),
+                               .n = w->dim_live[0],
+                               .k = k,
+                               .w_n = k,
+                               .w_k = 1,
+                               .bias_n = 1,
+                               .alpha = 1,
+                               .beta = 1};
+  TRY(rows_bias(p, n, 2, q.u.n, &q.u.bias));
+  return emit_problem(p, &q);
+}
+
+/* ---- aten.mm: [a, b, y]; aten.bmm: the same with a batch; aten.addmm: [self, a, b, beta, alpha,
+ * y] */
+
+enum { MM, BMM, ADDMM };
+
+/* The operands, after a check of their dims. */
+static sconce_status mm_check(struct plan *p, const struct node *n, const struct tensor **a,
+                              const struct tensor **b) {
+  const uint32_t at = n->op->variant == ADDMM, rank = n->op->variant == BMM ? 3 : 2;
+  *a = arg_tensor(p, n, at);
+  *b = arg_tensor(p, n, at + 1);
+  if (!*a || !*b) return SCONCE_BAD_GRAPH;
+  const uint32_t *da = (*a)->dim_live, *db = (*b)->dim_live;
+  char one[120], two[120];
+  if ((*a)->rank == rank && (*b)->rank == rank && da[rank - 1] == db[rank - 2] &&
+      (rank == 2 || da[0] == db[0]))
+    return SCONCE_OK;
+  return fail(p->err, SCONCE_BAD_GRAPH, "%s times %s", tensor_text(*a, one), tensor_text(*b, two));
+}
+
+static sconce_status mm_shape(struct plan *p, const struct node *n) {
+  const struct tensor *a, *b;
+  TRY(mm_check(p, n, &a, &b));
+  uint32_t dims[3] = {a->dim_live[0], a->dim_live[1], a->dim_live[2]};
+  dims[a->rank - 1] = b->dim_live[b->rank - 1];
+  return set_dims(p, out_id(n), dims, a->rank);
+}
+
+/* What addmm adds: anything that broadcasts to (m, n). */
+static sconce_status addmm_bias(struct plan *p, const struct node *n, struct problem *q) {
+  const struct tensor *self = arg_tensor(p, n, 0);
+  double beta, alpha;
+  TRY(arg_float(p, n, 3, &beta));
+  TRY(arg_float(p, n, 4, &alpha));
+  if (!self) return SCONCE_BAD_GRAPH;
+  TRY(float_check(p, self, "what is added"));
+  const uint32_t cols = self->rank ? self->dim_live[self->rank - 1] : 1;
+  const uint32_t rows = self->rank > 1 ? self->dim_live[0] : 1;
+  char text[120];
+  if (self->rank > 2 || (cols != 1 && cols != q->u.n) || (rows != 1 && rows != q->u.m))
+    return fail(p->err, SCONCE_BAD_GRAPH, "%s does not broadcast to [%u, %u]",
+                tensor_text(self, text), q->u.m, q->u.n);
+  q->bias = arg_id(n, 0);
+  q->u.bias = beta == 0 ? 0 : 1 + is_half(self); /* a factor of 0 ignores even NaN */
+  q->u.bias_n = cols == 1 ? 0 : 1;
+  q->u.bias_m = rows == 1 ? 0 : cols;
+  q->u.alpha = (float)alpha;
+  q->u.beta = (float)beta;
+  return SCONCE_OK;
+}
+
+static sconce_status mm_emit(struct plan *p, const struct node *n) {
+  const struct tensor *a, *b;
+  TRY(mm_check(p, n, &a, &b));
+  const uint32_t at = n->op->variant == ADDMM, rank = a->rank;
+  struct problem q = {.x = arg_id(n, at), .w = arg_id(n, at + 1), .y = out_id(n)};
+  q.u = (struct matvec_params){.batch = rank == 3 ? a->dim_live[0] : 1,
+                               .m = a->dim_live[rank - 2],
+                               .n = b->dim_live[rank - 1],
+                               .k = a->dim_live[rank - 1],
+                               .w_n = 1,
+                               .w_k = b->dim_live[rank - 1],
+                               .alpha = 1};
+  if (n->op->variant == ADDMM) TRY(addmm_bias(p, n, &q));
+  return emit_problem(p, &q);
+}
+
+#define TABLES {kernels_f32, kernels_f16}
+const struct op ops_linear[] = {
+    {"aten.linear.default", linear_shape, linear_emit, .n_args = 4, .kernels = TABLES},
+    {"aten.mm.default", mm_shape, mm_emit, .n_args = 3, .variant = MM, .kernels = TABLES},
+    {"aten.bmm.default", mm_shape, mm_emit, .n_args = 3, .variant = BMM, .kernels = TABLES},
+    {"aten.addmm.default", mm_shape, mm_emit, .n_args = 6, .variant = ADDMM, .kernels = TABLES},
+    {0},
+};

@@ -1,0 +1,244 @@
+/* Linear with 4-bit weights in groups: y[m, n] = Σ x[m, k] (code[n, k] − 8) scale[n, k / group].
+ *
+ * The weight stays as in the file, u8 (n, c8(k) / 2) with even k in the low nibble; the scales,
+ * (groups, n or more) in the file, are laid out by row of the weight. All rows of the tables read
+ * these two layouts. */
+#include "ops/linear_q4/linear_q4.h"
+
+#include "q4_gemm.wgsl.h"
+#include "q4_gemv.wgsl.h"
+#include "q4_plain.wgsl.h"
+
+#include <inttypes.h>
+
+_Static_assert(sizeof(struct q4_gemm_params) == sizeof(struct q4_gemv_params), "one layout");
+_Static_assert(sizeof(struct q4_plain_params) == sizeof(struct q4_gemv_params), "one layout");
+
+struct problem {
+  const struct q4_linear *linear;
+  uint32_t stride; /* bytes of a weight row */
+  bool mixed;      /* scales in another dtype than y */
+  bool words;      /* every row of y starts on a word */
+};
+
+static bool is_power_of_two(uint32_t n) { return n && !(n & (n - 1)); }
+
+/* Above 8 rows the tile is ahead: a product of 64 rows costs about as much as 8 vectors. */
+static bool is_vector(const struct problem *q) {
+  const struct q4_linear *l = q->linear;
+  bool groups = l->group >= l->k || (l->group % 32 == 0 && is_power_of_two(l->group / 32));
+  return l->m <= 8 && l->k && l->k % 32 == 0 && q->stride == l->k / 2 && groups && !q->mixed &&
+         q->words;
+}
+static bool fits_gemv128(const void *problem, const struct caps *caps) {
+  const struct problem *q = problem;
+  (void)caps;
+  return is_vector(q) && q->linear->k >= 4096;
+}
+static bool fits_gemv64(const void *problem, const struct caps *caps) {
+  const struct problem *q = problem;
+  (void)caps;
+  return is_vector(q) && q->linear->k >= 1024;
+}
+static bool fits_gemv16(const void *problem, const struct caps *caps) {
+  (void)caps;
+  return is_vector(problem);
+}
+static bool fits_gemm(const void *problem, const struct caps *caps) {
+  const struct problem *q = problem;
+  const struct q4_linear *l = q->linear;
+  (void)caps;
+  return l->k % 4 == 0 && (l->group % 4 == 0 || l->group >= l->k) && q->stride % 4 == 0 &&
+         !q->mixed && q->words;
+}
+
+/* By dtypes: x, and y with the scales. A tile is the rows of the weight that one workgroup takes at
+ * a time, and the rows of x. */
+#define TABLE(name, suffix, types, x_half)                                                         \
+  static const struct kernel name[] = {                                                            \
+      {"gemv128_" suffix,                                                                          \
+       &q4_gemv_wgsl,                                                                              \
+       "L=128u use=lanes_subgroup " types,                                                         \
+       NEEDS_SUBGROUPS,                                                                            \
+       fits_gemv128,                                                                               \
+       {8, 1},                                                                                     \
+       256,                                                                                        \
+       17408},                                                                                     \
+      {"gemv64_" suffix,                                                                           \
+       &q4_gemv_wgsl,                                                                              \
+       "L=64u use=lanes_subgroup " types,                                                          \
+       NEEDS_SUBGROUPS,                                                                            \
+       fits_gemv64,                                                                                \
+       {16, 1},                                                                                    \
+       256,                                                                                        \
+       9216},                                                                                      \
+      {"gemv16_" suffix,                                                                           \
+       &q4_gemv_wgsl,                                                                              \
+       "L=16u use=lanes_subgroup " types,                                                          \
+       NEEDS_SUBGROUPS,                                                                            \
+       fits_gemv16,                                                                                \
+       {64, 1},                                                                                    \
+       256,                                                                                        \
+       3072},                                                                                      \
+      {"gemv64_memory_" suffix,                                                                    \
+       &q4_gemv_wgsl,                                                                              \
+       "L=64u use=lanes_memory " types,                                                            \
+       0,                                                                                          \
+       fits_gemv64,                                                                                \
+       {16, 1},                                                                                    \
+       256,                                                                                        \
+       12288},                                                                                     \
+      {"gemv16_memory_" suffix,                                                                    \
+       &q4_gemv_wgsl,                                                                              \
+       "L=16u use=lanes_memory " types,                                                            \
+       0,                                                                                          \
+       fits_gemv16,                                                                                \
+       {64, 1},                                                                                    \
+       256,                                                                                        \
+       6144},                                                                                      \
+      {"gemm_" suffix, &q4_gemm_wgsl, types, 0, fits_gemm, {64, 64}, 256, 16384},                  \
+      {"plain_" suffix, &q4_plain_wgsl, x_half, 0, NULL, {0}, 64, 0},                              \
+      {0},                                                                                         \
+  }
+TABLE(kernels_f32, "f32", "use=quad_f32 use=elem_f32", "X_HALF=0u use=elem_f32");
+TABLE(kernels_f16, "f16", "use=quad_f16 use=elem_f16", "X_HALF=1u use=elem_f16");
+TABLE(kernels_f32_f16, "f32_f16", "use=quad_f32 use=elem_f16", "X_HALF=0u use=elem_f16");
+
+/* ---- emit ------------------------------------------------------------------------------------ */
+
+/* unit >> shift is the group of a unit of 32. */
+static uint32_t shift_of(uint32_t group, uint32_t k) {
+  uint32_t shift = 0;
+  if (group >= k) return 31;
+  while (32u << shift < group) shift++;
+  return shift;
+}
+
+/* Workgroups; sets u->blocks. */
+static uint64_t groups_of(const struct kernel *row, struct q4_gemv_params *u, bool half_y) {
+  if (row->wgsl == &q4_plain_wgsl)
+    return div_up((uint64_t)u->m * u->cols, row->threads * (half_y ? 2 : 1));
+  uint64_t across = div_up(u->n, row->tile[0]);
+  if (row->wgsl == &q4_gemm_wgsl) return across * div_up(u->m, row->tile[1]);
+  /* x is staged once for several blocks where there are more than fill a large device. */
+  uint64_t blocks = across * u->m / 2048;
+  u->blocks = blocks < 1 ? 1 : blocks > 8 ? 8 : (uint32_t)blocks;
+  return div_up(across, u->blocks) * u->m;
+}
+
+/* Rows [m0, m0 + u->m) of x, in as many dispatches as the weight needs. */
+static sconce_status emit_part(struct plan *p, const struct q4_linear *l, const struct kernel *row,
+                               struct q4_gemv_params u, uint64_t m0) {
+  const struct tensor *x = tensor_at(p, l->x), *y = tensor_at(p, l->y);
+  const uint64_t w_row = u.stride, s_row = (uint64_t)u.groups << (u.half ? 1 : 2);
+  const uint64_t x_row = (uint64_t)l->k * vk_dtype_size(x->dtype);
+  const uint64_t y_row = (uint64_t)l->n * vk_dtype_size(y->dtype);
+  const uint64_t step = rows_split(p, l->n, w_row, s_row);
+  for (uint64_t n0 = 0; n0 < l->n; n0 += step) {
+    u.first = (uint32_t)n0;
+    u.n = (uint32_t)(l->n - n0 < step ? l->n - n0 : step);
+    uint64_t groups = groups_of(row, &u, is_half(y));
+    TRY(dispatch(p, row, &u, groups,
+                 OPERANDS(rows_part(p, l->x, x_row, m0, u.m), rows_part(p, l->w, w_row, n0, u.n),
+                          rows_part(p, l->scales, s_row, n0, u.n),
+                          {u.bias ? l->bias : l->scales, 0, u.bias ? 0 : 4},
+                          rows_part(p, l->y, y_row, m0, u.m))));
+  }
+  return SCONCE_OK;
+}
+
+sconce_status q4_emit(struct plan *p, const struct q4_linear *l) {
+  const struct tensor *x = tensor_at(p, l->x), *y = tensor_at(p, l->y);
+  const struct tensor *w = tensor_at(p, l->w), *scales = tensor_at(p, l->scales);
+  const bool mixed = scales->dtype != y->dtype || (is_half(x) && !is_half(y));
+  const struct problem q = {.linear = l,
+                            .stride = w->dim_max[1],
+                            .mixed = mixed,
+                            .words = !is_half(y) || l->m == 1 || l->n % 2 == 0};
+  const struct kernel *table = is_half(x)   ? kernels_f16
+                               : is_half(y) ? kernels_f32_f16
+                                            : kernels_f32;
+  const struct kernel *row = choose(p, table, &q);
+  if (!row) return p->err->status;
+  struct q4_gemv_params u = {.k = l->k,
+                             .stride = q.stride,
+                             .group = l->group,
+                             .groups = scales->dim_max[0],
+                             .cols = l->n,
+                             .bias = l->bias_kind,
+                             .half = is_half(scales),
+                             .shift = shift_of(l->group, l->k)};
+  const uint64_t step = rows_split(p, l->m, (uint64_t)l->k * vk_dtype_size(x->dtype),
+                                   (uint64_t)l->n * vk_dtype_size(y->dtype));
+  for (uint64_t m0 = 0; m0 < l->m; m0 += step) {
+    u.m = (uint32_t)(l->m - m0 < step ? l->m - m0 : step);
+    TRY(emit_part(p, l, row, u, m0));
+  }
+  return SCONCE_OK;
+}
+
+/* ---- et_vk.linear_q4gsw: [x, w, scales, group, bias?, y] --------------------------------------
+ */
+
+enum { X, W, SCALES, GROUP, BIAS };
+
+sconce_status q4_check(struct plan *p, const struct tensor *w, const struct tensor *scales,
+                       int64_t group, uint32_t k) {
+  char a[120], b[120];
+  TRY(float_check(p, scales, "the scales"));
+  if (w->dtype != VK_UINT8 || w->rank != 2)
+    return fail(p->err, SCONCE_BAD_GRAPH, "the weight is %s, expected uint8 [n, k / 2]",
+                tensor_text(w, a));
+  if (group < 1 || group > INT32_MAX)
+    return fail(p->err, SCONCE_BAD_GRAPH, "groups of %" PRId64, group);
+  if (2ull * w->dim_max[1] < k)
+    return fail(p->err, SCONCE_BAD_GRAPH, "x has %u columns, the weight is %s", k,
+                tensor_text(w, a));
+  if (scales->rank != 2 || scales->dim_max[0] < div_up(k, (uint64_t)group) ||
+      scales->dim_max[1] < w->dim_max[0])
+    return fail(p->err, SCONCE_BAD_GRAPH, "scales %s for a weight %s in groups of %" PRId64,
+                tensor_text(scales, a), tensor_text(w, b), group);
+  return SCONCE_OK;
+}
+
+static sconce_status prepare(struct plan *p, struct node *n) {
+  const struct tensor *scales = arg_tensor(p, n, SCALES);
+  if (!scales) return SCONCE_BAD_GRAPH;
+  return graph_packed(p->g, arg_id(n, SCALES), PACK_TRANSPOSED, &n->extra[0], p->err);
+}
+
+static sconce_status shape(struct plan *p, const struct node *n) {
+  const struct tensor *x = arg_tensor(p, n, X), *w = arg_tensor(p, n, W);
+  if (!x || !w) return SCONCE_BAD_GRAPH;
+  return rows_shape(p, out_id(n), x, w->dim_max[0]);
+}
+
+static sconce_status emit(struct plan *p, const struct node *n) {
+  const struct tensor *x = arg_tensor(p, n, X), *w = arg_tensor(p, n, W);
+  const struct tensor *scales = arg_tensor(p, n, SCALES), *y = arg_tensor(p, n, n->n_args - 1);
+  if (!x || !w || !scales || !y) return SCONCE_BAD_GRAPH;
+  int64_t group;
+  TRY(arg_int(p, n, GROUP, &group));
+  TRY(float_check(p, x, "x"));
+  if (x->rank == 0 || y->dtype != x->dtype)
+    return fail(p->err, SCONCE_BAD_GRAPH, "x is %s of rank %u, the result %s",
+                vk_dtype_name(x->dtype), x->rank, vk_dtype_name(y->dtype));
+  struct q4_linear l = {.x = arg_id(n, X),
+                        .w = arg_id(n, W),
+                        .scales = n->extra[0],
+                        .y = out_id(n),
+                        .bias = arg_id(n, BIAS),
+                        .m = rows_of(x),
+                        .k = x->dim_live[x->rank - 1],
+                        .n = w->dim_max[0],
+                        .group = (uint32_t)group};
+  TRY(q4_check(p, w, scales, group, l.k));
+  TRY(rows_bias(p, n, BIAS, l.n, &l.bias_kind));
+  return q4_emit(p, &l);
+}
+
+const struct op ops_linear_q4[] = {
+    {"et_vk.linear_q4gsw.default", shape, emit, prepare, .n_args = 6,
+     .kernels = {kernels_f32, kernels_f16, kernels_f32_f16}},
+    {0},
+};

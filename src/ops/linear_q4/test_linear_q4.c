@@ -1,0 +1,232 @@
+/* Linear with 4-bit weights, against the formula in double. */
+#include "op.h"
+
+struct shape {
+  uint32_t m, k, n, group;
+  const char *why;
+};
+static const struct shape shapes[] = {
+    {1, 8, 2, 4, "the smallest"},
+    {9, 4, 3, 4, "k below a word, n odd"},
+    {5, 12, 5, 12, "k not a multiple of 8, per channel"},
+    {3, 24, 7, 8, "groups of 8"},
+    {3, 15, 6, 5, "k and groups odd"},
+    {2, 60, 6, 20, "groups that are no multiple of 8"},
+    {8, 64, 65, 32, "the most rows of a vector row, n odd"},
+    {1, 96, 258, 32, "k not a multiple of 64"},
+    {4, 288, 20, 32, "a small model's k"},
+    {2, 384, 12, 192, "groups of 32 times 6"},
+    {1, 1088, 34, 64, "k above 1024, uneven over the lanes"},
+    {3, 1024, 18, 1024, "per channel, a large k"},
+    {2, 4224, 10, 128, "k above 4096, uneven over the lanes"},
+    {70, 64, 130, 32, "tiles with edges"},
+    {65, 44, 66, 4, "tiles, groups of 4, a k that ends inside a word"},
+    {66, 160, 64, 160, "tiles, per channel"},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+static uint32_t up(uint32_t n, uint32_t to) { return (n + to - 1) / to * to; }
+
+/* A random problem and its answer for every row of x. */
+struct problem {
+  uint32_t stride, n_scales, groups;
+  uint8_t *w;
+  double *x, *scales, *bias, *want;
+};
+
+static double code(const struct problem *d, uint32_t n, uint32_t k) {
+  uint8_t byte = d->w[n * d->stride + k / 2];
+  return (k & 1 ? byte >> 4 : byte & 15) - 8.0;
+}
+
+static struct problem make(const struct shape *s, enum vk_dtype x, enum vk_dtype scales) {
+  struct problem d = {.stride = up(s->k, 8) / 2,
+                      .n_scales = up(s->n, 4),
+                      .groups = (s->k + s->group - 1) / s->group};
+  uint64_t seed = 7 + s->k;
+  d.w = malloc((size_t)s->n * d.stride);
+  for (uint32_t i = 0; i < s->n * d.stride; i++) d.w[i] = (uint8_t)(test_random(&seed) >> 7);
+  d.x = test_values(x, (uint64_t)s->m * s->k, 1);
+  d.scales = test_values(scales, (uint64_t)d.groups * d.n_scales, 2);
+  d.bias = test_values(x, d.n_scales, 3);
+  d.want = malloc((size_t)s->m * s->n * sizeof *d.want);
+  for (uint32_t m = 0; m < s->m; m++)
+    for (uint32_t n = 0; n < s->n; n++) {
+      double sum = d.bias[n];
+      for (uint32_t k = 0; k < s->k; k++)
+        sum += d.x[m * s->k + k] * code(&d, n, k) * d.scales[k / s->group * d.n_scales + n];
+      d.want[m * s->n + n] = sum;
+    }
+  return d;
+}
+
+static void drop(struct problem *d) {
+  free(d->w);
+  free(d->x);
+  free(d->scales);
+  free(d->bias);
+  free(d->want);
+}
+
+/* Graph values of a problem; group arrives as Int or as Double. */
+static uint32_t build(struct op_test *t, const struct shape *s, const struct problem *d,
+                      enum vk_dtype dtype, enum vk_dtype scales, bool as_double, uint32_t *x) {
+  op_begin(t);
+  *x = op_input(t, dtype, DIMS(s->m, s->k));
+  uint32_t y = op_output(t, dtype, DIMS(s->m, s->n));
+  uint32_t group = as_double ? op_double(t, s->group) : op_int(t, s->group);
+  uint32_t w = op_constant_bytes(t, VK_UINT8, DIMS(s->n, d->stride), d->w);
+  uint32_t sc = op_constant(t, scales, DIMS(d->groups, d->n_scales), d->scales);
+  uint32_t bias = op_constant(t, dtype, DIMS(d->n_scales), d->bias);
+  op_node(t, "et_vk.linear_q4gsw.default", IDS(*x, w, sc, group, bias, y));
+  return y;
+}
+
+/* Values of about k products: float32 rounding of the sum, float16 rounding of the result. */
+static bool check(struct op_test *t, uint32_t y, const double *want, uint32_t k,
+                  enum vk_dtype dtype, const char *why) {
+  uint64_t n;
+  const double *got = op_get(t, y, &n);
+  double abs = 2e-6 * sqrt(k) + 2e-6, rel = dtype == VK_FLOAT16 ? 6e-4 : 2e-6;
+  return test_close(got, want, n, abs, rel, why);
+}
+
+static void run(const struct shape *s, enum vk_dtype dtype, enum vk_dtype scales,
+                const char *force) {
+  struct problem d = make(s, dtype, scales);
+  struct op_test t;
+  sconce_error err = {0};
+  uint32_t x, y = build(&t, s, &d, dtype, scales, force == NULL, &x);
+  CHECK_OK(op_load(&t, force, &err), err);
+  const uint32_t live[] = {s->m, 1, 0, s->m > 2 ? s->m / 2 : 1, s->m};
+  for (int i = force ? 3 : 0; i < 5 && !test_failed();
+       i++) { /* the rows of x that are live come first */
+    op_set(&t, x, DIMS(live[i], s->k), d.x);
+    CHECK_OK(op_run(&t, &err), err);
+    if (!test_failed()) check(&t, y, d.want, s->k, dtype, s->why);
+  }
+  op_end(&t);
+  drop(&d);
+}
+
+static void all_shapes(enum vk_dtype dtype, enum vk_dtype scales, const char *force) {
+  for (size_t i = 0; i < SHAPES && !test_failed(); i++) run(&shapes[i], dtype, scales, force);
+}
+
+static void every_shape(void) {
+  all_shapes(VK_FLOAT32, VK_FLOAT32, NULL);
+  all_shapes(VK_FLOAT16, VK_FLOAT16, NULL);
+}
+
+static void mixed_dtypes(void) {
+  for (size_t i = 0; i < 6; i++) {
+    run(&shapes[i], VK_FLOAT32, VK_FLOAT16, NULL);
+    run(&shapes[i], VK_FLOAT16, VK_FLOAT32, NULL);
+  }
+}
+
+/* A forced row serves what it fits, the table's choice the rest. */
+static void every_row(void) {
+  static const struct {
+    const char *name;
+    uint32_t k, m; /* shapes worth trying have at least these */
+  } rows[] = {
+      {"gemv128", 4096, 1},     {"gemv64", 1024, 1}, {"gemv16", 64, 1}, {"gemv64_memory", 1024, 1},
+      {"gemv16_memory", 64, 1}, {"gemm", 12, 3},     {"plain", 8, 2}};
+  static const char *const suffixes[] = {"f32", "f16"};
+  for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows && !test_failed(); i++) {
+    char name[64];
+    snprintf(name, sizeof name, "%s_%s", rows[i / 2].name, suffixes[i % 2]);
+    enum vk_dtype dtype = i % 2 ? VK_FLOAT16 : VK_FLOAT32;
+    for (size_t k = 0; k < SHAPES && !test_failed(); k++)
+      if (shapes[k].k >= rows[i / 2].k && shapes[k].m >= rows[i / 2].m)
+        run(&shapes[k], dtype, dtype, name);
+  }
+}
+
+/* The weight, or the result, is larger than a binding may be. */
+static void large_operands(void) {
+  struct gpu *gpu = test_gpu();
+  if (!gpu || gpu_info(gpu)->max_storage_binding > 1 << 20) {
+    test_skip("bindings may be larger than 1 MiB");
+    return;
+  }
+  static const struct shape large[] = {
+      {1, 320, 7000, 32, "a weight in two parts"},
+      {1, 36, 60001, 36, "a weight in parts, n odd"},
+      {200, 8, 2048, 8, "a result in parts"},
+  };
+  for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+    run(&large[i], VK_FLOAT32, VK_FLOAT32, NULL);
+    run(&large[i], VK_FLOAT16, VK_FLOAT16, NULL);
+  }
+}
+
+/* x may have a rank that the result has not. */
+static void ranks(void) {
+  static const struct shape s = {6, 64, 10, 32, "ranks"};
+  static const struct {
+    uint32_t x[3], x_rank, y[4], y_rank;
+  } cases[] = {
+      {{2, 3, 64}, 3, {2, 3, 10}, 3}, {{2, 3, 64}, 3, {6, 10}, 2}, {{6, 64}, 2, {1, 1, 6, 10}, 4}};
+  struct problem d = make(&s, VK_FLOAT32, VK_FLOAT32);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct op_test t;
+    sconce_error err = {0};
+    op_begin(&t);
+    uint32_t x = op_input(&t, VK_FLOAT32, cases[i].x, cases[i].x_rank);
+    uint32_t y = op_output(&t, VK_FLOAT32, cases[i].y, cases[i].y_rank);
+    uint32_t w = op_constant_bytes(&t, VK_UINT8, DIMS(s.n, d.stride), d.w);
+    uint32_t scales = op_constant(&t, VK_FLOAT32, DIMS(d.groups, d.n_scales), d.scales);
+    uint32_t bias = op_constant(&t, VK_FLOAT32, DIMS(d.n_scales), d.bias);
+    op_node(&t, "et_vk.linear_q4gsw.default", IDS(x, w, scales, op_int(&t, s.group), bias, y));
+    CHECK_OK(op_load(&t, NULL, &err), err);
+    op_set(&t, x, cases[i].x, cases[i].x_rank, d.x);
+    CHECK_OK(op_run(&t, &err), err);
+    if (!test_failed()) check(&t, y, d.want, s.k, VK_FLOAT32, s.why);
+    op_end(&t);
+  }
+  drop(&d);
+}
+
+static void errors(void) {
+  static const struct {
+    uint32_t w[2], scales[2], bias;
+    double group;
+    enum vk_dtype w_dtype, y_dtype;
+    sconce_status status;
+    const char *fragment;
+  } cases[] = {
+      {{4, 8}, {1, 4}, 4, 16, VK_UINT8, VK_FLOAT32, SCONCE_BAD_GRAPH, "x has 32 columns"},
+      {{4, 16}, {1, 4}, 4, 16, VK_UINT8, VK_FLOAT32, SCONCE_BAD_GRAPH, "in groups of 16"},
+      {{4, 16}, {2, 2}, 4, 16, VK_UINT8, VK_FLOAT32, SCONCE_BAD_GRAPH, "scales float32 [2, 2]"},
+      {{4, 16}, {2, 4}, 3, 16, VK_UINT8, VK_FLOAT32, SCONCE_BAD_GRAPH, "a bias of 3"},
+      {{4, 16}, {2, 4}, 4, 0, VK_UINT8, VK_FLOAT32, SCONCE_BAD_GRAPH, "groups of 0"},
+      {{4, 16}, {2, 4}, 4, 0.5, VK_UINT8, VK_FLOAT32, SCONCE_BAD_GRAPH, "expected an integer"},
+      {{4, 16}, {2, 4}, 4, 16, VK_INT8, VK_FLOAT32, SCONCE_BAD_GRAPH, "expected uint8"},
+      {{4, 16}, {2, 4}, 4, 16, VK_UINT8, VK_FLOAT16, SCONCE_BAD_GRAPH, "the result float16"},
+  };
+  double zeros[64] = {0};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct op_test t;
+    sconce_error err = {0};
+    op_begin(&t);
+    uint32_t x = op_input(&t, VK_FLOAT32, DIMS(1, 32)),
+             y = op_output(&t, cases[i].y_dtype, DIMS(1, 4));
+    uint32_t w = op_constant(&t, cases[i].w_dtype, cases[i].w, 2, zeros);
+    uint32_t scales = op_constant(&t, VK_FLOAT32, cases[i].scales, 2, zeros);
+    uint32_t bias = op_constant(&t, VK_FLOAT32, DIMS(cases[i].bias), zeros);
+    op_node(&t, "et_vk.linear_q4gsw.default",
+            IDS(x, w, scales, op_double(&t, cases[i].group), bias, y));
+    CHECK_FAILS(op_load(&t, NULL, &err), cases[i].status, err, cases[i].fragment);
+    op_end(&t);
+  }
+}
+
+const struct test suite_linear_q4[] = {TEST(every_shape),
+                                       TEST(mixed_dtypes),
+                                       TEST(every_row),
+                                       TEST(large_operands),
+                                       TEST(ranks),
+                                       TEST(errors),
+                                       {0}};

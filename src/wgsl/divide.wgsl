@@ -1,0 +1,7 @@
+// a / b to the last bit or nearly: a device may be 2.5 units off, and a quotient that is rounded to
+// an integer next must not be.
+fn divide(a: f32, b: f32) -> f32 {
+  let r = 1.0 / b;
+  let q = a * r;
+  return fma(fma(-b, q, a), r, q);
+}
