@@ -11,6 +11,7 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
 int cli_devices(int argc, char **argv);
 int cli_bench(int argc, char **argv);
+int cli_inspect(int argc, char **argv);
 
 /* Options: a table, one row each. A row without a value sets its bool. */
 struct cli_option {

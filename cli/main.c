@@ -12,6 +12,7 @@ static const struct {
 } verbs[] = {
     {"devices", cli_devices, "the GPUs that WebGPU offers here, with features and limits"},
     {"bench", cli_bench, "what dispatches, submits and memory cost on a device"},
+    {"inspect", cli_inspect, "what a .pte, .ptd or delegate file holds, and whether it runs"},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
