@@ -83,7 +83,6 @@ struct inspect {
   struct ptd ptd;      /* INSPECT_DATA */
   struct inspect_method *methods;
   uint32_t n_methods;
-  uint64_t budget; /* bytes of delegates that may still be looked at */
   struct inspect_weight weights[WEIGHTS_MAX];
   uint32_t n_weights;
   struct inspect_tensor largest[LARGEST_MAX];

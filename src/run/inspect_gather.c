@@ -34,13 +34,9 @@ static sconce_status check_constants(struct inspect_delegate *d, struct data_loo
   return SCONCE_OK;
 }
 
-/* Delegates may share a blob, so what is looked at is paid from a budget: a small file that names
- * one blob thousands of times ends in an error. */
+/* Delegates may share a blob; pte_open has bounded how often. */
 static sconce_status open_graph(struct inspect *x, struct inspect_delegate *d,
                                 struct data_lookup named, sconce_error *err) {
-  if (d->blob.size > x->budget)
-    return fail(err, SCONCE_BAD_FILE, "too many delegates share their blobs");
-  x->budget -= d->blob.size;
   TRY(vkgraph_open(&d->vk, d->blob, (struct data_lookup){0}, err));
   TRY(check_constants(d, named, err));
   d->is_graph = true;
@@ -192,7 +188,6 @@ static sconce_status gather_method(struct inspect *x, struct inspect_method *m, 
 
 sconce_status inspect_gather(struct inspect *x, const char *method, sconce_error *err) {
   uint32_t n = x->model->pte.n_methods;
-  x->budget = 64 * (uint64_t)x->file.size;
   x->methods = arena_new(&x->arena, struct inspect_method, n);
   if (!x->methods) return no_memory(err, "methods", n);
   for (uint32_t i = 0; i < n; i++) {
@@ -206,7 +201,6 @@ sconce_status inspect_gather(struct inspect *x, const char *method, sconce_error
 }
 
 sconce_status inspect_gather_graph(struct inspect *x, sconce_error *err) {
-  x->budget = x->file.size;
   x->methods = arena_new(&x->arena, struct inspect_method, 1);
   struct inspect_delegate *d = arena_new(&x->arena, struct inspect_delegate, 1);
   if (!x->methods || !d) return no_memory(err, "delegates", 1);

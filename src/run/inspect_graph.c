@@ -118,6 +118,7 @@ static void put_method(struct out *o, const struct inspect_method *m) {
 }
 
 void inspect_graph(const struct inspect *x, struct out *o) {
+  if (x->kind == INSPECT_DATA) inspect_text(x, o); /* it has keys and no graph */
   for (uint32_t i = 0; i < x->n_methods; i++) {
     if (x->kind == INSPECT_GRAPH)
       put_delegate(o, &x->methods[i].delegates[0]);
