@@ -15,10 +15,8 @@ int cli_generate(int argc, char **argv);
 int cli_chat(int argc, char **argv);
 int cli_check(int argc, char **argv);
 int cli_run(int argc, char **argv);
-int cli_check(int argc, char **argv);
-int cli_generate(int argc, char **argv);
-int cli_chat(int argc, char **argv);
 int cli_tokenize(int argc, char **argv);
+int cli_inspect(int argc, char **argv);
 
 /* Words in the order of the command line; zero-initialise, and free(items) at the end. */
 struct cli_list {

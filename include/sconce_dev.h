@@ -73,6 +73,32 @@ typedef struct sconce_check_desc {
 SCONCE_API SCONCE_CHECK sconce_status sconce_check(sconce_device *device,
                                                    const sconce_check_desc *desc,
                                                    sconce_error *err);
+/* ---- looking into files ---------------------------------------------------------------------- */
+
+typedef enum sconce_inspect_format {
+  SCONCE_INSPECT_TEXT = 0, /* for people: what one wants to know before running */
+  SCONCE_INSPECT_GRAPH,    /* node by node, with shapes */
+  SCONCE_INSPECT_DOT,      /* the same as a drawing, for Graphviz */
+  SCONCE_INSPECT_JSON,     /* everything; docs/inspect.md has the schema */
+} sconce_inspect_format;
+
+typedef struct sconce_inspect_desc {
+  const char *path; /* a .pte, a .ptd or the blob of a VulkanBackend delegate; or */
+  const void *data;
+  size_t size;
+  const char *const *data_paths; /* .ptd files of a program */
+  uint32_t n_data_paths;
+  const char *method; /* default: all */
+  sconce_inspect_format format;
+  sconce_allocator allocator; /* default: the C library's */
+} sconce_inspect_desc;
+
+/* Describes a file, with UTF-8 text to `write`. Needs no device, and works on programs that cannot
+ * be run. Only the program and its graphs are read, never the weights. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_inspect(const sconce_inspect_desc *desc,
+                                                     void (*write)(void *user, const char *text,
+                                                                   size_t size),
+                                                     void *user, sconce_error *err);
 
 #ifdef __cplusplus
 }
