@@ -68,6 +68,9 @@ struct gpu_constants {
 SCONCE_CHECK sconce_status gpu_kernel_get(struct gpu *gpu, const struct kernel *kernel,
                                           const struct gpu_constants *constants,
                                           struct gpu_kernel **out, sconce_error *err);
+/* Compiles a row; only its shader, if it needs more workgroup memory than the device has. */
+SCONCE_CHECK sconce_status gpu_kernel_check(struct gpu *gpu, const struct kernel *row,
+                                            sconce_error *err);
 /* Calls each for every compiled kernel, with how often it was dispatched. */
 void gpu_kernels(const struct gpu *gpu,
                  void (*each)(void *user, const struct kernel *kernel, uint64_t dispatches),

@@ -73,17 +73,29 @@ static WGPUComputePipeline create_pipeline(struct gpu *gpu, const struct gpu_ker
   return pipeline;
 }
 
+static void label_of(const struct kernel *row, char out[120]) {
+  snprintf(out, 120, "%s/%s", row->wgsl->name, row->name);
+}
+
+static sconce_status create_module(struct gpu *gpu, const struct kernel *row, const char *text,
+                                   WGPUShaderModule *out, sconce_error *err) {
+  char label[120];
+  label_of(row, label);
+  scope_begin(gpu);
+  WGPUShaderSourceWGSL source = {.chain.sType = WGPUSType_ShaderSourceWGSL, .code = view(text)};
+  *out = gpu->api.DeviceCreateShaderModule(
+      gpu->device,
+      &(WGPUShaderModuleDescriptor){.nextInChain = &source.chain, .label = view(label)});
+  return scope_end(gpu, err, "compiling shader '%s'", label);
+}
+
 /* A module that did not compile must not reach a pipeline, hence two scopes. */
 static sconce_status compile(struct gpu *gpu, struct gpu_kernel *k, const char *text,
                              sconce_error *err) {
   char label[120];
-  snprintf(label, sizeof label, "%s/%s", k->row.wgsl->name, k->row.name);
-  scope_begin(gpu);
-  WGPUShaderSourceWGSL source = {.chain.sType = WGPUSType_ShaderSourceWGSL, .code = view(text)};
-  WGPUShaderModule module = gpu->api.DeviceCreateShaderModule(
-      gpu->device,
-      &(WGPUShaderModuleDescriptor){.nextInChain = &source.chain, .label = view(label)});
-  sconce_status status = scope_end(gpu, err, "compiling shader '%s'", label);
+  label_of(&k->row, label);
+  WGPUShaderModule module;
+  sconce_status status = create_module(gpu, &k->row, text, &module, err);
   if (status == SCONCE_OK) {
     scope_begin(gpu);
     k->layout = create_layout(gpu, k->row.wgsl);
@@ -91,6 +103,21 @@ static sconce_status compile(struct gpu *gpu, struct gpu_kernel *k, const char *
     status = scope_end(gpu, err, "creating pipeline '%s'", label);
   }
   if (module) gpu->api.ShaderModuleRelease(module);
+  return status;
+}
+
+sconce_status gpu_kernel_check(struct gpu *gpu, const struct kernel *row, sconce_error *err) {
+  struct gpu_kernel *kernel;
+  if (row->workgroup_bytes <= gpu->info.max_workgroup_bytes)
+    return gpu_kernel_get(gpu, row, NULL, &kernel, err);
+  struct arena scratch;
+  arena_init(&scratch, &gpu->allocator);
+  const char *text = NULL;
+  WGPUShaderModule module = NULL;
+  sconce_status status = wgsl_compose(&scratch, row, gpu->api.flavour->dialect, &text, err);
+  if (status == SCONCE_OK) status = create_module(gpu, row, text, &module, err);
+  if (module) gpu->api.ShaderModuleRelease(module);
+  arena_free(&scratch);
   return status;
 }
 

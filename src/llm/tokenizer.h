@@ -4,8 +4,8 @@
 #ifndef LLM_TOKENIZER_H
 #define LLM_TOKENIZER_H
 
-#include "llm/bpe.h"
 #include "base/json.h"
+#include "llm/bpe.h"
 #include "llm/split.h"
 #include "llm/unicode.h"
 #include "sconce_llm.h"

@@ -32,9 +32,8 @@ static void check_row(void *user, const struct kernel *row) {
   if (!gpu_offers(check->gpu, row->needs)) return;
   char label[120];
   snprintf(label, sizeof label, "%s/%s", row->wgsl->name, row->name);
-  struct gpu_kernel *kernel;
   sconce_error why = {0};
-  sconce_status status = gpu_kernel_get(check->gpu, row, NULL, &kernel, &why);
+  sconce_status status = gpu_kernel_check(check->gpu, row, &why);
   check->each(check->user, label, status == SCONCE_OK ? NULL : why.text);
 }
 
