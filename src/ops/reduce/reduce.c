@@ -1,0 +1,153 @@
+/* Reductions over any set of dims. */
+#include "ops/strides/strides.h"
+
+#include "reduce.wgsl.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+struct problem {
+  enum vk_dtype dtype;
+  uint64_t outputs, count;
+  bool contiguous; /* the reduced elements follow each other */
+};
+
+/* One thread per output: where there are outputs enough to fill a device, and its threads would
+ * read side by side, or where there is next to nothing to share. */
+static bool alone(const struct problem *q) {
+  return q->count <= 16 || (q->outputs >= 4096 && !q->contiguous);
+}
+
+#define FITS(NAME, DTYPE)                                                                          \
+  static bool NAME(const void *problem, const struct caps *caps) {                                 \
+    (void)caps;                                                                                    \
+    return ((const struct problem *)problem)->dtype == (DTYPE);                                    \
+  }                                                                                                \
+  static bool NAME##_alone(const void *problem, const struct caps *caps) {                         \
+    return NAME(problem, caps) && alone(problem);                                                  \
+  }
+FITS(f32, VK_FLOAT32)
+FITS(f16, VK_FLOAT16)
+FITS(i32, VK_INT32)
+
+/* tile[0]: words of the output that one workgroup computes. */
+#define PAIR(NAME, SET, FITS)                                                                      \
+  {NAME "_thread", &reduce_wgsl, "GROUP=false " SET, .fits = FITS##_alone, .tile = {64}},          \
+      {NAME, &reduce_wgsl, SET, .fits = FITS, .tile = {1}, .workgroup_bytes = 64 * 8}
+#define ROWS(NAME, SET)                                                                            \
+  {PAIR(NAME "_f32", SET " use=elem_f32", f32),                                                    \
+   PAIR(NAME "_f16", SET " use=elem_f16", f16),                                                    \
+   PAIR(NAME "_i32", SET " FLOATS=false use=elem_i32", i32),                                       \
+   {0}}
+
+static const struct kernel sum_kernels[] = ROWS("sum", "OP=0u");
+static const struct kernel max_kernels[] = ROWS("max", "OP=1u");
+static const struct kernel min_kernels[] = ROWS("min", "OP=2u");
+static const struct kernel argmax_kernels[] = ROWS("argmax", "OP=3u OUT=1u");
+static const struct kernel argmin_kernels[] = ROWS("argmin", "OP=4u OUT=1u");
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+enum { SUM, MEAN, EXTREMUM, PLACE };
+
+/* [x, dims, keepdim, …, out]: a bit for each dim; no list, or an empty one, means all. */
+static sconce_status dims_of(struct plan *p, const struct node *n, const struct tensor *x,
+                             uint32_t *reduced, bool *keep) {
+  int64_t list[RANK_MAX];
+  uint32_t count = 0;
+  *reduced = 0;
+  TRY(arg_bool(p, n, 2, keep));
+  if (arg_is_null(p, n, 1)) {
+  } else if (n->op->variant == PLACE) {
+    TRY(arg_int(p, n, 1, &list[count++]));
+  } else {
+    TRY(arg_ints(p, n, 1, list, RANK_MAX, &count));
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    int64_t dim = list[i] < 0 ? list[i] + x->rank : list[i];
+    if (dim < 0 || (dim >= x->rank && x->rank > 0))
+      return fail(p->err, SCONCE_BAD_GRAPH, "dim %" PRId64 " of a tensor of rank %u", list[i],
+                  x->rank);
+    *reduced |= 1u << dim;
+  }
+  if (count == 0) *reduced = (1u << RANK_MAX) - 1;
+  return SCONCE_OK;
+}
+
+static sconce_status shape(struct plan *p, const struct node *n) {
+  const struct tensor *x = arg_tensor(p, n, 0);
+  if (!x) return SCONCE_BAD_GRAPH;
+  uint32_t reduced, dims[RANK_MAX], rank = 0;
+  uint64_t count = 1;
+  bool keep;
+  TRY(dims_of(p, n, x, &reduced, &keep));
+  for (uint32_t i = 0; i < x->rank; i++) {
+    bool gone = reduced >> i & 1;
+    if (gone) count *= x->dim_live[i];
+    if (!gone || keep) dims[rank++] = gone ? 1 : x->dim_live[i];
+  }
+  if (count == 0 && n->op->variant >= EXTREMUM)
+    return fail(p->err, SCONCE_BAD_ARGUMENT, "the extremum of no elements");
+  return set_dims(p, out_id(n), dims, rank);
+}
+
+/* ---- emit ------------------------------------------------------------------------------------ */
+
+static sconce_status emit(struct plan *p, const struct node *n) {
+  const struct tensor *x = arg_tensor(p, n, 0), *y = arg_tensor(p, n, n->n_args - 1);
+  if (!x || !y) return SCONCE_BAD_GRAPH;
+  uint32_t reduced, strides[RANK_MAX];
+  bool keep, place = n->op->variant == PLACE;
+  char one[120], two[120];
+  TRY(dims_of(p, n, x, &reduced, &keep));
+  if (place ? y->dtype != VK_INT32 : y->dtype != x->dtype)
+    return fail(p->err, SCONCE_UNSUPPORTED, "%s becomes %s", tensor_text(x, one),
+                tensor_text(y, two));
+  struct nest kept = {.n_operands = 1}, inner = {.n_operands = 1};
+  uint64_t count = 1;
+  dense_strides(x->dim_live, x->rank, strides);
+  for (uint32_t i = 0; i < x->rank; i++) {
+    bool gone = reduced >> i & 1;
+    nest_push(gone ? &inner : &kept, x->dim_live[i], strides[i], 0);
+    if (gone) count *= x->dim_live[i];
+  }
+  nest_merge(&kept);
+  nest_merge(&inner);
+  struct reduce_params u = {.numel = (uint32_t)tensor_numel(y),
+                            .count = (uint32_t)count,
+                            .kept = kept.rank,
+                            .reduced = inner.rank,
+                            .scale = n->op->variant == MEAN ? 1 / (float)count : 1};
+  memcpy(u.kept_dims, kept.size, sizeof u.kept_dims);
+  memcpy(u.kept_stride, kept.stride[0], sizeof u.kept_stride);
+  memcpy(u.reduced_dims, inner.size, sizeof u.reduced_dims);
+  memcpy(u.reduced_stride, inner.stride[0], sizeof u.reduced_stride);
+  struct problem problem = {x->dtype, u.numel, count, inner.stride[0][inner.rank - 1] == 1};
+  const struct kernel *row = choose(p, n->op->kernels[0], &problem);
+  if (!row) return fail(p->err, SCONCE_UNSUPPORTED, "a reduction of %s", tensor_text(x, one));
+  uint32_t a_word = place ? 1 : 4 / vk_dtype_size(y->dtype);
+  return dispatch(p, row, &u, div_up(div_up(u.numel, a_word), row->tile[0]),
+                  OPERANDS({arg_id(n, 0)}, {out_id(n)}));
+}
+
+#define REDUCE(NAME, VARIANT, N_ARGS, KERNELS)                                                     \
+  {                                                                                                \
+    NAME, shape, emit, .variant = VARIANT, .n_args = N_ARGS, .kernels = { KERNELS }                \
+  }
+
+const struct op ops_reduce[] = {
+    REDUCE("aten.sum.dim_IntList", SUM, 5, sum_kernels),
+    REDUCE("aten::sum.IntList_out", SUM, 5, sum_kernels),
+    REDUCE("aten.mean.dim", MEAN, 5, sum_kernels),
+    REDUCE("aten::mean.out", MEAN, 5, sum_kernels),
+    REDUCE("aten.amax.default", EXTREMUM, 4, max_kernels),
+    REDUCE("aten::amax.out", EXTREMUM, 4, max_kernels),
+    REDUCE("aten.amin.default", EXTREMUM, 4, min_kernels),
+    REDUCE("aten::amin.out", EXTREMUM, 4, min_kernels),
+    REDUCE("aten.argmax.default", PLACE, 4, argmax_kernels),
+    REDUCE("aten::argmax.out", PLACE, 4, argmax_kernels),
+    REDUCE("aten.argmin.default", PLACE, 4, argmin_kernels),
+    REDUCE("aten::argmin.out", PLACE, 4, argmin_kernels),
+    {0},
+};

@@ -1,0 +1,186 @@
+/* Reductions: every set of dims, against a plain loop over all elements in double. */
+#include "op.h"
+
+enum kind { SUM, MEAN, MAX, MIN, ARGMAX, ARGMIN };
+enum { RANK = 3, LIVE = 5 };
+
+static const struct operation {
+  enum kind kind;
+  const char *name, *row;
+  bool integers;
+} operations[] = {
+    {SUM, "aten.sum.dim_IntList", "sum", true},
+    {MEAN, "aten.mean.dim", "sum", false},
+    {MAX, "aten.amax.default", "max", true},
+    {MIN, "aten.amin.default", "min", true},
+    {ARGMAX, "aten.argmax.default", "argmax", true},
+    {ARGMIN, "aten.argmin.default", "argmin", true},
+};
+
+static const struct {
+  uint32_t x[RANK];
+  unsigned dims; /* bits; 0: no list, all */
+  bool keep;
+  const char *why;
+} shapes[] = {
+    {{LIVE, 3, 70}, 4, false, "the last dim, more than a workgroup"},
+    {{LIVE, 3, 7}, 4, true, "the last dim, kept, odd halves"},
+    {{LIVE, 30, 7}, 2, false, "a middle dim"},
+    {{3, LIVE, 9}, 1, true, "the first dim"},
+    {{3, LIVE, 9}, 5, false, "dims that are not neighbours"},
+    {{LIVE, 4, 6}, 0, false, "all of them"},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+static bool places(enum kind kind) { return kind >= ARGMAX; }
+
+static double reduce(enum kind kind, double so_far, double v, double *best, double place) {
+  bool more = kind == MAX || kind == ARGMAX;
+  switch (kind) {
+  case SUM:
+  case MEAN:
+    return so_far + v;
+  default:
+    if (isnan(*best) || (!isnan(v) && (more ? v <= *best : v >= *best))) return so_far;
+    *best = v;
+    return places(kind) ? place : v;
+  }
+}
+
+/* want by output element; returns how many. */
+static uint64_t oracle(enum kind kind, const double *x, const uint32_t *dims, unsigned reduced,
+                       double *want) {
+  double best[1000], count = 1;
+  uint64_t n = 1, numel = (uint64_t)dims[0] * dims[1] * dims[2];
+  for (int i = 0; i < RANK; i++) {
+    if (reduced >> i & 1)
+      count *= dims[i];
+    else
+      n *= dims[i];
+  }
+  for (uint64_t e = 0; e < n; e++) {
+    want[e] = 0;
+    best[e] = kind == MAX || kind == ARGMAX ? -INFINITY : INFINITY;
+  }
+  for (uint64_t e = 0; e < numel; e++) {
+    uint32_t c[RANK] = {(uint32_t)(e / dims[2] / dims[1]), (uint32_t)(e / dims[2] % dims[1]),
+                        (uint32_t)(e % dims[2])};
+    uint64_t at = 0, place = 0;
+    for (int i = 0; i < RANK; i++) {
+      uint64_t *which = reduced >> i & 1 ? &place : &at;
+      *which = *which * dims[i] + c[i];
+    }
+    want[at] = reduce(kind, want[at], x[e], &best[at], (double)place);
+  }
+  for (uint64_t e = 0; e < n && kind == MEAN; e++) want[e] /= count;
+  return n;
+}
+
+static uint32_t dims_arg(struct op_test *t, enum kind kind, unsigned dims, bool as_int) {
+  int64_t list[RANK];
+  uint32_t n = 0;
+  for (int i = 0; i < RANK; i++)
+    if (dims >> i & 1) list[n++] = as_int ? i : i - RANK;
+  if (!n) return op_null(t);
+  if (!places(kind)) return op_ints(t, list, n);
+  return as_int ? op_int(t, list[0]) : op_double(t, (double)list[0]);
+}
+
+static void run(const struct operation *o, size_t s, enum vk_dtype dtype, const char *force) {
+  static const uint32_t lives[] = {LIVE, 2, 1, LIVE};
+  unsigned reduced = shapes[s].dims ? shapes[s].dims : 7;
+  if (places(o->kind) && (shapes[s].dims & (shapes[s].dims - 1))) return; /* takes one dim */
+  struct op_test t;
+  sconce_error err = {0};
+  op_begin(&t);
+  uint32_t out[RANK], rank = 0;
+  for (int i = 0; i < RANK; i++)
+    if (shapes[s].keep || !(reduced >> i & 1)) out[rank++] = reduced >> i & 1 ? 1 : shapes[s].x[i];
+  uint32_t x = op_input(&t, dtype, shapes[s].x, RANK);
+  uint32_t y = op_output(&t, places(o->kind) ? VK_INT32 : dtype, out, rank);
+  uint32_t dims = dims_arg(&t, o->kind, shapes[s].dims, force == NULL),
+           keep = op_bool(&t, shapes[s].keep);
+  if (o->kind <= MEAN)
+    op_node(&t, o->name, IDS(x, dims, keep, op_null(&t), y));
+  else
+    op_node(&t, o->name, IDS(x, dims, keep, y));
+  CHECK_OK(op_load(&t, force, &err), err);
+  for (size_t i = 0; i < 4 && !test_failed(); i++) {
+    uint32_t live[RANK];
+    for (int d = 0; d < RANK; d++) live[d] = shapes[s].x[d] == LIVE ? lives[i] : shapes[s].x[d];
+    uint64_t n = (uint64_t)live[0] * live[1] * live[2], n_got;
+    double *values = test_values(VK_FLOAT32, n, 3 + i), *want = malloc(1000 * sizeof *want);
+    for (uint64_t e = 0; e < n; e++)
+      values[e] = round(values[e] * 20) / (dtype == VK_INT32 ? 1 : 4);
+    op_set(&t, x, live, RANK, values);
+    CHECK_OK(op_run(&t, &err), err);
+    const double *got = op_get(&t, y, &n_got);
+    CHECK_EQ(n_got, oracle(o->kind, values, live, reduced, want));
+    double rel = o->kind > MEAN ? 0 : dtype == VK_FLOAT16 ? 1e-3 : 1e-6;
+    char what[120];
+    snprintf(what, sizeof what, "%s %s: %s", o->name, vk_dtype_name(dtype), shapes[s].why);
+    test_close(got, want, n_got, rel, rel, what);
+    free(values);
+    free(want);
+  }
+  op_end(&t);
+}
+
+/* The table's choice; where that is a thread for an output, a workgroup as well. */
+static void every_row(void) {
+  static const char *const names[] = {"f32", "f16", "i32"};
+  static const enum vk_dtype dtypes[] = {VK_FLOAT32, VK_FLOAT16, VK_INT32};
+  for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+    for (size_t d = 0; d < 3; d++)
+      for (size_t s = 0; s < SHAPES && (d < 2 || operations[i].integers); s++) {
+        char name[40];
+        snprintf(name, sizeof name, "%s_%s", operations[i].row, names[d]);
+        run(&operations[i], s, dtypes[d], NULL);
+        if (s == 1 || s == 4) run(&operations[i], s, dtypes[d], name);
+      }
+}
+
+static void corners(void) {
+  struct op_test t;
+  sconce_error err = {0};
+  op_begin(&t);
+  uint32_t x = op_input(&t, VK_FLOAT32, DIMS(2, 4)), one = op_ints(&t, INTS(-1)),
+           no = op_bool(&t, false);
+  uint32_t most = op_output(&t, VK_FLOAT32, DIMS(2)), place = op_output(&t, VK_INT32, DIMS(2));
+  uint32_t sum = op_output(&t, VK_FLOAT32, DIMS(2));
+  op_node(&t, "aten.amax.default", IDS(x, one, no, most));
+  op_node(&t, "aten.argmin.default", IDS(x, op_int(&t, 1), no, place));
+  op_node(&t, "aten.sum.dim_IntList", IDS(x, one, no, op_null(&t), sum));
+  CHECK_OK(op_load(&t, NULL, &err), err);
+  const double values[] = {1, NAN, 3, NAN, -INFINITY, -5, -INFINITY, -7};
+  op_set(&t, x, DIMS(2, 4), values);
+  CHECK_OK(op_run(&t, &err), err);
+  uint64_t n;
+  test_close(op_get(&t, most, &n), (const double[]){NAN, -5}, 2, 0, 0, "a NaN is the largest");
+  test_close(op_get(&t, place, &n), (const double[]){1, 0}, 2, 0, 0, "the first of equals");
+  op_set(&t, x, DIMS(2, 0), values);
+  CHECK_EQ(op_run(&t, &err), SCONCE_BAD_ARGUMENT);
+  CHECK(strstr(err.text, "the extremum of no elements") != NULL);
+  op_end(&t);
+}
+
+/* More elements than a loop of some devices runs through. */
+static void long_sum(void) {
+  enum { N = 250 * 1000 };
+  struct op_test t;
+  sconce_error err = {0};
+  op_begin(&t);
+  uint32_t x = op_input(&t, VK_FLOAT32, DIMS(N)), y = op_output(&t, VK_FLOAT32, NULL, 0);
+  op_node(&t, "aten.mean.dim", IDS(x, op_null(&t), op_bool(&t, false), op_null(&t), y));
+  double *values = malloc(N * sizeof *values), want = (N - 1) / 2.0 / N;
+  for (uint32_t i = 0; i < N; i++) values[i] = (double)i / N;
+  CHECK_OK(op_load(&t, NULL, &err), err);
+  op_set(&t, x, DIMS(N), values);
+  CHECK_OK(op_run(&t, &err), err);
+  uint64_t n;
+  test_close(op_get(&t, y, &n), &want, 1, 1e-5, 0, "all of them");
+  free(values);
+  op_end(&t);
+}
+
+const struct test suite_reduce[] = {TEST(every_row), TEST(corners), TEST(long_sum), {0}};

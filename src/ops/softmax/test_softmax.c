@@ -1,0 +1,68 @@
+/* Softmax along every dim, with lines that end inside words. */
+#include "op.h"
+
+enum { LIVE = 5 };
+static const struct {
+  uint32_t x[3];
+  int64_t dim;
+  const char *why;
+} shapes[] = {
+    {{LIVE, 3, 70}, -1, "the last dim, more than a workgroup"},
+    {{LIVE, 3, 7}, 2, "the last dim, odd halves"},
+    {{3, LIVE, 9}, 1, "a live middle dim"},
+    {{40, LIVE, 3}, 0, "the first dim"},
+};
+
+static void run(size_t s, enum vk_dtype dtype, bool logarithm, bool as_int) {
+  static const uint32_t lives[] = {LIVE, 2, 1, 0, LIVE};
+  struct op_test t;
+  sconce_error err = {0};
+  op_begin(&t);
+  uint32_t x = op_input(&t, dtype, shapes[s].x, 3), y = op_output(&t, dtype, shapes[s].x, 3);
+  uint32_t dim = as_int ? op_int(&t, shapes[s].dim) : op_double(&t, (double)shapes[s].dim);
+  op_node(&t, logarithm ? "aten._log_softmax.default" : "aten._softmax.default",
+          IDS(x, dim, op_bool(&t, false), y));
+  CHECK_OK(op_load(&t, NULL, &err), err);
+  for (size_t i = 0; i < 5 && !test_failed(); i++) {
+    uint32_t dims[3], d = (uint32_t)(shapes[s].dim < 0 ? shapes[s].dim + 3 : shapes[s].dim);
+    for (int k = 0; k < 3; k++) dims[k] = shapes[s].x[k] == LIVE ? lives[i] : shapes[s].x[k];
+    uint64_t n = (uint64_t)dims[0] * dims[1] * dims[2], inner = 1, n_got;
+    for (uint32_t k = d + 1; k < 3; k++) inner *= dims[k];
+    double *values = test_values(dtype, n, 2 + i), *want = malloc((size_t)(n + 1) * sizeof *want);
+    for (uint64_t e = 0; e < n; e++) values[e] *= e % 5 ? 8 : 64; /* exact in both dtypes */
+    for (uint64_t e = 0; e < n; e++) {
+      uint64_t first = e / (inner * dims[d]) * (inner * dims[d]) + e % inner;
+      double most = -INFINITY, sum = 0;
+      for (uint32_t k = 0; k < dims[d]; k++) most = fmax(most, values[first + k * inner]);
+      for (uint32_t k = 0; k < dims[d]; k++) sum += exp(values[first + k * inner] - most);
+      want[e] = logarithm ? values[e] - most - log(sum) : exp(values[e] - most) / sum;
+    }
+    op_set(&t, x, dims, 3, values);
+    CHECK_OK(op_run(&t, &err), err);
+    const double *got = op_get(&t, y, &n_got);
+    CHECK_EQ(n_got, n);
+    double tolerance = dtype == VK_FLOAT16 ? 1e-3 : 1e-5;
+    test_close(got, want, n, tolerance / (logarithm ? 1 : 100), tolerance, shapes[s].why);
+    free(values);
+    free(want);
+  }
+  op_end(&t);
+}
+
+static void every_dim(void) {
+  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+    for (int k = 0; k < 4; k++) run(s, k & 1 ? VK_FLOAT16 : VK_FLOAT32, k & 2, k & 1);
+}
+
+static void refuses(void) {
+  struct op_test t;
+  sconce_error err = {0};
+  op_begin(&t);
+  uint32_t x = op_input(&t, VK_INT32, DIMS(4)), y = op_output(&t, VK_INT32, DIMS(4));
+  op_node(&t, "aten._softmax.default", IDS(x, op_int(&t, 0), op_bool(&t, false), y));
+  CHECK_EQ(op_load(&t, NULL, &err), SCONCE_UNSUPPORTED);
+  CHECK(strstr(err.text, "int32 [4] becomes int32 [4]") != NULL);
+  op_end(&t);
+}
+
+const struct test suite_softmax[] = {TEST(every_dim), TEST(refuses), {0}};
