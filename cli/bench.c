@@ -1,16 +1,26 @@
 /* sconce bench: measurements. */
-#include "cli.h"
+#include "bench.h"
 
 #include "sconce_dev.h"
 
+#include <string.h>
+
 static const char usage[] =
-    "usage: sconce bench --dispatch [-n N] [-r N] [--json]\n"
+    "usage: sconce bench -m model.pte [-p 128,512] [-n 128] [-d 0,1024] [-r 5] [-o md|csv|json]\n"
+    "       sconce bench --dispatch [-n N] [-r N] [--json]\n"
     "       sconce bench --memory [--json]\n\n"
-    "Measures the device that SCONCE_ADAPTER names, or the best one.\n\n"
+    "Measures the device that SCONCE_ADAPTER names, or the best one. Wall clock, the device's "
+    "work\n"
+    "waited for, sampling included; after one run to warm up.\n\n"
+    "  -m FILE     a language model: prompts of -p tokens and decoding of -n, at each depth of -d\n"
+    "  -p LIST     prompt sizes (default 128; 0: none)\n"
+    "  -n N        tokens to decode (default 64; 0: none), or dispatches in a chain (default "
+    "1000)\n"
+    "  -d LIST     tokens that are in the context before (default 0)\n"
+    "  -r N        repetitions (default 5; with --dispatch 21, medians)\n"
+    "  -o FORMAT   md (default), csv, json\n"
     "  --dispatch  chains of dispatches, submit and readback, small writes\n"
     "  --memory    read bandwidth of kernels and upload bandwidth\n"
-    "  -n N        dispatches in a chain (default 1000)\n"
-    "  -r N        repetitions; medians are reported (default 21)\n"
     "  --json      one object for programs\n";
 
 static void print_dispatch(const sconce_dispatch_costs *c, bool json) {
@@ -70,23 +80,40 @@ static int measure(sconce_device *device, bool dispatch, uint32_t n, uint32_t re
   return CLI_DONE;
 }
 
-int cli_bench(int argc, char **argv) {
-  bool help, dispatch = false, memory = false, json = false;
-  const char *n_text = "1000", *r_text = "21";
-  const struct cli_option options[] = {{"--dispatch", NULL, &dispatch}, {"--memory", NULL, &memory},
-                                       {"-n", &n_text, NULL},           {"-r", &r_text, NULL},
-                                       {"--json", NULL, &json},         {0}};
-  int at = cli_parse(argc, argv, options, usage, &help);
-  if (help) return CLI_DONE;
-  long n = cli_number("-n", n_text, 2, 10000), repeats = cli_number("-r", r_text, 1, 101);
-  if (at != argc || n < 0 || repeats < 0 || dispatch == memory) {
-    if (at >= 0 && n >= 0 && repeats >= 0) fputs(usage, stderr);
-    return CLI_USAGE;
-  }
+static int bench_device(bool dispatch, long n, long repeats, bool json) {
   sconce_device *device;
   sconce_error err = {0};
   if (cli_open_device(&device, false, &err) != SCONCE_OK) return cli_fail(&err);
   int result = measure(device, dispatch, (uint32_t)n, (uint32_t)repeats, json);
   sconce_device_close(device);
   return result;
+}
+
+int cli_bench(int argc, char **argv) {
+  bool help, dispatch = false, memory = false;
+  struct bench_llm b = {.prompts = "128", .depths = "0", .format = "md"};
+  const char *n_text = NULL, *r_text = NULL;
+  const struct cli_option options[] = {
+      {"--dispatch", NULL, &dispatch}, {"--memory", NULL, &memory}, LLM_OPTIONS(b.options),
+      {"-p", &b.prompts, NULL},        {"-d", &b.depths, NULL},     {"-o", &b.format, NULL},
+      {"-n", &n_text, NULL},           {"-r", &r_text, NULL},       {0}};
+  int at = cli_parse(argc, argv, options, usage, &help);
+  if (help) return CLI_DONE;
+  bool model = b.options.model != NULL;
+  long n = cli_number("-n",
+                      n_text  ? n_text
+                      : model ? "64"
+                              : "1000",
+                      model ? 0 : 2, model ? 1000000 : 10000);
+  long repeats = cli_number("-r", r_text ? r_text : model ? "5" : "21", 1, 100);
+  if (b.options.json) b.format = "json";
+  bool known = !strcmp(b.format, "md") || !strcmp(b.format, "csv") || !strcmp(b.format, "json");
+  if (at != argc || n < 0 || repeats < 0 || dispatch + memory + model != 1 || !known) {
+    if (at >= 0 && n >= 0 && repeats >= 0) fputs(usage, stderr);
+    return CLI_USAGE;
+  }
+  if (!model) return bench_device(dispatch, n, repeats, b.options.json);
+  b.n_decode = n;
+  b.repeats = repeats;
+  return bench_llm(&b);
 }

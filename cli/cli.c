@@ -10,6 +10,32 @@ static const struct cli_option *find(const struct cli_option *options, const cha
   return NULL;
 }
 
+/* `room`: of the whole command line, so that a list never grows twice. */
+static bool push(struct cli_list *list, const char *word, int room) {
+  if (!list->items) list->items = calloc((size_t)room, sizeof *list->items);
+  if (!list->items) {
+    fputs("sconce: out of memory\n", stderr);
+    return false;
+  }
+  list->items[list->n++] = word;
+  return true;
+}
+
+/* Takes the option at argv[*i] and what belongs to it. */
+static bool take(const struct cli_option *option, int argc, char **argv, int *i) {
+  if (option->flag) {
+    *option->flag = true;
+    return true;
+  }
+  if (*option->name && ++*i >= argc) {
+    fprintf(stderr, "sconce: '%s' needs a value\n", option->name);
+    return false;
+  }
+  if (option->list) return push(option->list, argv[*i], argc);
+  *option->value = argv[*i];
+  return true;
+}
+
 int cli_parse(int argc, char **argv, const struct cli_option *options, const char *usage,
               bool *help) {
   *help = false;
@@ -19,20 +45,14 @@ int cli_parse(int argc, char **argv, const struct cli_option *options, const cha
       *help = true;
       return 0;
     }
-    if (argv[i][0] != '-' || !argv[i][1]) return i;
-    const struct cli_option *option = find(options, argv[i]);
+    bool plain = argv[i][0] != '-' || !argv[i][1];
+    const struct cli_option *option = find(options, plain ? "" : argv[i]);
+    if (!option && plain) return i;
     if (!option) {
       fprintf(stderr, "sconce: unknown option '%s'\n%s", argv[i], usage);
       return -1;
     }
-    if (option->flag) {
-      *option->flag = true;
-    } else if (++i < argc) {
-      *option->value = argv[i];
-    } else {
-      fprintf(stderr, "sconce: '%s' needs a value\n", argv[i - 1]);
-      return -1;
-    }
+    if (!take(option, argc, argv, &i)) return -1;
   }
   return argc;
 }

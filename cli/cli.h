@@ -11,15 +11,29 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
 int cli_devices(int argc, char **argv);
 int cli_bench(int argc, char **argv);
+int cli_generate(int argc, char **argv);
+int cli_chat(int argc, char **argv);
+int cli_check(int argc, char **argv);
+int cli_run(int argc, char **argv);
+int cli_tokenize(int argc, char **argv);
+int cli_inspect(int argc, char **argv);
 
-/* Options: a table, one row each. A row without a value sets its bool. */
-struct cli_option {
-  const char *name;   /* "--json", "-m" */
-  const char **value; /* takes the next word */
-  bool *flag;
+/* Words in the order of the command line; zero-initialise, and free(items) at the end. */
+struct cli_list {
+  const char **items;
+  int n;
 };
-/* Parses argv; stops at the first word that is no option. Prints help for --help (then *help is
- * set) and complains on stderr. Returns the index of the first plain word, or -1. */
+
+/* Options: a table, one row each, with one of the three targets. */
+struct cli_option {
+  const char *name;      /* "--json", "-m"; "" takes the words that are no options */
+  const char **value;    /* takes the next word; the last one counts */
+  bool *flag;            /* is set */
+  struct cli_list *list; /* collects the next word, each time the option is given */
+};
+/* Parses argv. Plain words go to the row "", wherever they stand; without that row parsing stops at
+ * the first one. Prints help for --help (then *help is set) and complains on stderr. Returns the
+ * index of the first word that is left (argc: none), or -1. */
 int cli_parse(int argc, char **argv, const struct cli_option *options, const char *usage,
               bool *help);
 

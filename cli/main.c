@@ -10,8 +10,14 @@ static const struct {
   int (*run)(int argc, char **argv);
   const char *what;
 } verbs[] = {
+    {"generate", cli_generate, "text from a prompt, with a language model"},
+    {"chat", cli_chat, "a conversation with a language model"},
+    {"check", cli_check, "models against the results that were shipped with them"},
+    {"run", cli_run, "one method of a model, with inputs from .npy files or made up"},
+    {"tokenize", cli_tokenize, "text to token ids and back"},
     {"devices", cli_devices, "the GPUs that WebGPU offers here, with features and limits"},
     {"bench", cli_bench, "what dispatches, submits and memory cost on a device"},
+    {"inspect", cli_inspect, "what a .pte, .ptd or delegate file holds, and whether it runs"},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
 

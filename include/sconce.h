@@ -50,6 +50,7 @@ typedef enum sconce_status {
   SCONCE_DEVICE_LOST,   /* the device is gone; close everything that was opened on it */
   SCONCE_IO_ERROR,      /* the operating system could not open, read or write */
   SCONCE_CANCELLED,     /* the caller asked for it */
+  SCONCE_WRONG_RESULT,  /* a check computed something else than its golden says */
 } sconce_status;
 
 /* Filled on failure only: one lower-case sentence without a full stop, always terminated. */
@@ -148,6 +149,144 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_adapters(const sconce_device_desc *
                                                       void (*each)(void *user, uint32_t index,
                                                                    const sconce_device_info *info),
                                                       void *user, sconce_error *err);
+
+/* ---- model ----------------------------------------------------------------------------------- */
+
+/* One .pte file (and its .ptd files), verified and mapped. Its methods are opened one by one. */
+typedef struct sconce_model sconce_model;
+
+typedef struct sconce_model_desc {
+  const char *path; /* mapped; or */
+  const void *data; /* borrowed until sconce_model_close; or */
+  size_t size;
+  /* called while the model is opened, for the whole file; return anything but SCONCE_OK to stop */
+  sconce_status (*read)(void *user, uint64_t offset, void *out, size_t size);
+  void *read_user;
+  uint64_t read_size;
+  const char *const *data_paths; /* .ptd files */
+  uint32_t n_data_paths;
+} sconce_model_desc;
+
+/* Reads and verifies; nothing goes to the device yet. On failure *out is NULL. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_model_open(sconce_model **out, sconce_device *device,
+                                                        const sconce_model_desc *desc,
+                                                        sconce_error *err);
+/* After the methods that were opened on it. NULL is fine. */
+SCONCE_API void sconce_model_close(sconce_model *model);
+
+SCONCE_API uint32_t sconce_model_n_methods(const sconce_model *model);
+/* Valid until the model is closed; NULL if there is no such method. */
+SCONCE_API const char *sconce_model_method_name(const sconce_model *model, uint32_t i);
+
+/* A number that the program states about itself through a method without inputs, such as
+ * get_max_seq_len or (several outputs) get_eos_ids. SCONCE_UNSUPPORTED: no such method or output.
+ * Integers and booleans are exact in both fields as far as a double goes. */
+typedef struct sconce_number {
+  int64_t i;
+  double d;
+} sconce_number;
+SCONCE_API SCONCE_CHECK sconce_status sconce_model_constant(const sconce_model *model,
+                                                            const char *method, uint32_t output,
+                                                            sconce_number *out, sconce_error *err);
+
+/* ---- tensors --------------------------------------------------------------------------------- */
+
+enum { SCONCE_MAX_RANK = 8 };
+
+typedef enum sconce_dtype { /* ExecuTorch's numbers */
+                            SCONCE_UINT8 = 0,
+                            SCONCE_INT8 = 1,
+                            SCONCE_INT16 = 2,
+                            SCONCE_INT32 = 3,
+                            SCONCE_INT64 = 4,
+                            SCONCE_FLOAT16 = 5,
+                            SCONCE_FLOAT32 = 6,
+                            SCONCE_FLOAT64 = 7,
+                            SCONCE_BOOL = 11,
+} sconce_dtype;
+SCONCE_API size_t sconce_dtype_size(sconce_dtype dtype);      /* bytes; 0: unknown */
+SCONCE_API const char *sconce_dtype_name(sconce_dtype dtype); /* "float32" */
+
+/* Elements in row-major order, outermost dim first. Who owns the data depends on the call. */
+typedef struct sconce_tensor {
+  sconce_dtype dtype;
+  uint32_t rank;
+  uint32_t dims[SCONCE_MAX_RANK];
+  const void *data;
+  size_t size; /* bytes */
+} sconce_tensor;
+
+/* ---- method ---------------------------------------------------------------------------------- */
+
+/* One method of a model on the device: its weights, its state (KV caches), its live shapes. */
+typedef struct sconce_method sconce_method;
+
+/* Plans the method and uploads its weights. name NULL: "forward". Error sentences name the
+ * operator or tensor that stands in the way. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_method_open(sconce_method **out, sconce_model *model,
+                                                         const char *name, sconce_error *err);
+SCONCE_API void sconce_method_close(sconce_method *method);
+
+SCONCE_API uint32_t sconce_method_n_inputs(const sconce_method *method);
+SCONCE_API uint32_t sconce_method_n_outputs(const sconce_method *method);
+/* What input or output i looks like: dtype and upper bounds of the dims; data is NULL. A scalar has
+ * rank 0. false: no such i. */
+SCONCE_API bool sconce_method_input_info(const sconce_method *method, uint32_t i,
+                                         sconce_tensor *out);
+SCONCE_API bool sconce_method_output_info(const sconce_method *method, uint32_t i,
+                                          sconce_tensor *out);
+
+/* Copies (and converts) the data; the input keeps it for later calls too. dtype as input_info says,
+ * or another integer type for an integer input; each dim from 0 to its bound, the rank as it is.
+ * On failure the input keeps what it had. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_method_set_input(sconce_method *method, uint32_t i,
+                                                              const sconce_tensor *tensor,
+                                                              sconce_error *err);
+
+/* Runs and waits. A failed call leaves shapes, scalars and the method as they were before it,
+ * except for what the device may have written into state. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_method_run(sconce_method *method, sconce_error *err);
+/* The same in parts: begin submits, poll asks (*done), cancel gives up waiting. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_method_begin(sconce_method *method, sconce_error *err);
+SCONCE_API SCONCE_CHECK sconce_status sconce_method_poll(sconce_method *method, bool *done,
+                                                         sconce_error *err);
+SCONCE_API SCONCE_CHECK sconce_status sconce_method_wait(sconce_method *method, sconce_error *err);
+SCONCE_API void sconce_method_cancel(sconce_method *method);
+
+/* Output i of the last call with its live dims; the data is valid until the next begin. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_method_output(sconce_method *method, uint32_t i,
+                                                           sconce_tensor *out, sconce_error *err);
+
+/* Puts state (KV caches) back to its initial values. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_method_reset(sconce_method *method, sconce_error *err);
+
+/* State as bytes: everything that a call may change and a later one may see. */
+SCONCE_API size_t sconce_method_state_size(const sconce_method *method);
+SCONCE_API SCONCE_CHECK sconce_status sconce_method_get_state(sconce_method *method, void *out,
+                                                              size_t size, sconce_error *err);
+SCONCE_API SCONCE_CHECK sconce_status sconce_method_set_state(sconce_method *method,
+                                                              const void *data, size_t size,
+                                                              sconce_error *err);
+
+/* Bytes and counts; what is on the device is really there. */
+typedef struct sconce_stats {
+  uint64_t gpu_persistent, gpu_transient, gpu_staging, gpu_params; /* bytes, whole device */
+  uint64_t host;           /* bytes of the method's own arena, the mapped file not counted */
+  uint32_t nodes;          /* of the graph */
+  uint32_t dispatches;     /* of the last call */
+  uint32_t nodes_planned;  /* nodes whose shape or scalars changed in the last call */
+  uint64_t params_written; /* parameter slots rewritten since the method was opened */
+  uint32_t gpu_buffers, gpu_groups, gpu_kernels; /* objects alive, whole device */
+  uint64_t gpu_objects_made; /* buffers and groups made since the device was opened */
+} sconce_stats;
+SCONCE_API void sconce_method_stats(const sconce_method *method, sconce_stats *out);
+
+/* Runs the method as it is set and times each dispatch by the device's clock. Calls each in order;
+ * times are nanoseconds since the first dispatch. Needs timestamps. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_method_profile(
+    sconce_method *method,
+    void (*each)(void *user, const char *node, const char *kernel, uint64_t from, uint64_t to),
+    void *user, sconce_error *err);
 
 #ifdef __cplusplus
 }

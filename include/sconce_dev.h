@@ -45,6 +45,61 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_check_kernels(
     const sconce_device_desc *desc, bool null_adapter,
     void (*each)(void *user, const char *label, const char *error), void *user, sconce_error *err);
 
+/* ---- models against goldens: docs/checking.md says what the files look like -------------------
+ */
+
+typedef struct sconce_check_result {
+  const char *name; /* the case's folder, or "X.golden.json#case"; valid during the call */
+  uint32_t calls;   /* of the method that ran as they should */
+  double worst_abs; /* over all elements compared; infinite where one is not finite and the other is
+                       or differs in kind */
+  double worst_rel; /* |got - want| / max(|want|, 1e-6) */
+  double seconds;   /* loading included */
+  sconce_error why; /* status SCONCE_OK: passed */
+} sconce_check_result;
+
+typedef struct sconce_check_desc {
+  const char *path;   /* a folder that is searched for cases and goldens; or a .pte with a golden */
+  const char *golden; /* X.golden.json; NULL for a folder */
+  const char *filter; /* only cases whose name contains this */
+  double tolerance;   /* of goldens, absolute; 0: what the golden says, or its variant's default */
+  void (*each)(void *user, const sconce_check_result *result);
+  void *user;
+} sconce_check_desc;
+
+/* Runs every case there is, in the order of the names, and calls each once per case. Fails only
+ * where checking itself is impossible (no such folder, no memory, the device is lost): a case that
+ * fails, be it for a broken file or for wrong values, is a result. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_check(sconce_device *device,
+                                                   const sconce_check_desc *desc,
+                                                   sconce_error *err);
+/* ---- looking into files ---------------------------------------------------------------------- */
+
+typedef enum sconce_inspect_format {
+  SCONCE_INSPECT_TEXT = 0, /* for people: what one wants to know before running */
+  SCONCE_INSPECT_GRAPH,    /* node by node, with shapes */
+  SCONCE_INSPECT_DOT,      /* the same as a drawing, for Graphviz */
+  SCONCE_INSPECT_JSON,     /* everything; docs/inspect.md has the schema */
+} sconce_inspect_format;
+
+typedef struct sconce_inspect_desc {
+  const char *path; /* a .pte, a .ptd or the blob of a VulkanBackend delegate; or */
+  const void *data;
+  size_t size;
+  const char *const *data_paths; /* .ptd files of a program */
+  uint32_t n_data_paths;
+  const char *method; /* default: all */
+  sconce_inspect_format format;
+  sconce_allocator allocator; /* default: the C library's */
+} sconce_inspect_desc;
+
+/* Describes a file, with UTF-8 text to `write`. Needs no device, and works on programs that cannot
+ * be run. Only the program and its graphs are read, never the weights. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_inspect(const sconce_inspect_desc *desc,
+                                                     void (*write)(void *user, const char *text,
+                                                                   size_t size),
+                                                     void *user, sconce_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -28,6 +28,14 @@ SCONCE_CHECK sconce_status os_file_skip(struct os_file *file, uint64_t size, sco
 SCONCE_CHECK sconce_status os_file_close(struct os_file *file, sconce_error *err);
 void os_file_discard(struct os_file *file);
 
+/* Calls each with every name in a folder but "." and "..", in no order, until it fails. A link to a
+ * folder is no folder: a walk that follows what `folder` says comes to an end. */
+SCONCE_CHECK sconce_status os_folder_each(const char *path,
+                                          sconce_status (*each)(void *user, const char *name,
+                                                                bool folder, sconce_error *err),
+                                          void *user, sconce_error *err);
+bool os_folder_is(const char *path); /* through links */
+
 /* Shared libraries. */
 void *os_library_open(const char *path); /* NULL: os_library_error says why */
 const char *os_library_error(void);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/os.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -88,6 +89,32 @@ void os_file_discard(struct os_file *file) {
   if (file->stream && is_regular(file->stream)) unlink(file->path);
   if (file->stream) fclose(file->stream);
   *file = (struct os_file){0};
+}
+
+sconce_status os_folder_each(const char *path,
+                             sconce_status (*each)(void *user, const char *name, bool folder,
+                                                   sconce_error *err),
+                             void *user, sconce_error *err) {
+  DIR *stream = opendir(path);
+  if (!stream) return fail(err, SCONCE_IO_ERROR, "%s: %s", path, strerror(errno));
+  sconce_status status = SCONCE_OK;
+  const struct dirent *entry;
+  while (status == SCONCE_OK && (errno = 0, entry = readdir(stream))) {
+    if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
+    struct stat info; /* d_type is not there on every file system */
+    bool folder = fstatat(dirfd(stream), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+                  S_ISDIR(info.st_mode);
+    status = each(user, entry->d_name, folder, err);
+  }
+  if (status == SCONCE_OK && errno)
+    status = fail(err, SCONCE_IO_ERROR, "%s: %s", path, strerror(errno));
+  closedir(stream);
+  return status;
+}
+
+bool os_folder_is(const char *path) {
+  struct stat info;
+  return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 void *os_library_open(const char *path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL); }

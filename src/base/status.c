@@ -21,6 +21,7 @@ const char *sconce_status_name(sconce_status status) {
       [SCONCE_DEVICE_LOST] = "device lost",
       [SCONCE_IO_ERROR] = "I/O error",
       [SCONCE_CANCELLED] = "cancelled",
+      [SCONCE_WRONG_RESULT] = "wrong result",
   };
   size_t at = (size_t)status;
   return at < sizeof names / sizeof *names ? names[at] : "unknown status";

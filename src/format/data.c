@@ -101,9 +101,6 @@ static sconce_status check_named(const struct data *data, uint32_t i, sconce_err
 
 sconce_status data_verify(const struct data *data, sconce_error *err) {
   for (uint32_t i = 0; i < data->segments.n; i++) TRY(check_segment(data, i, err));
-  if (data->named.n > DATA_MAX_NAMED)
-    return fail(err, SCONCE_BAD_FILE, "%u named data entries, at most %u", (unsigned)data->named.n,
-                DATA_MAX_NAMED);
   for (uint32_t i = 0; i < data->named.n; i++) TRY(check_named(data, i, err));
   return data_verify_unique(&data, 1, err);
 }
@@ -145,6 +142,7 @@ sconce_status data_verify_unique(const struct data *const *files, uint32_t n_fil
   if (n_keys > DATA_MAX_NAMED)
     return fail(err, SCONCE_BAD_FILE, "%" PRIu64 " keys of named data, at most %u", n_keys,
                 DATA_MAX_NAMED);
+  if (n_keys < 2) return SCONCE_OK;
   uint64_t n_rounds = n_keys / (SLOTS / 2) + 1;
   for (uint64_t round = 0; round < n_rounds; round++) {
     struct slot slots[SLOTS] = {0};

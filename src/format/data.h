@@ -33,8 +33,8 @@ struct text data_key(const struct data *data, uint32_t i);
 struct span data_named(const struct data *data, uint32_t i);
 bool data_find(const struct data *data, struct text key, uint32_t *out);
 
-/* Without an index data_find compares key by key. `slots` is the caller's memory, borrowed: a power
- * of two of at least 2 * named.n + 1. */
+/* Without an index data_find compares key by key. `slots` is the caller's memory, borrowed: at
+ * least 2 * named.n + 1 of them. */
 void data_index(struct data *data, uint32_t *slots, uint32_t n_slots);
 
 /* How a reader asks for named data that may lie in another file. `user` is the caller's. */

@@ -72,7 +72,7 @@ static sconce_status check_layout(const struct ptd *ptd, uint32_t i, sconce_erro
 }
 
 static sconce_status open_file(struct ptd *out, sconce_error *err) {
-  uint64_t program_end;
+  uint64_t program_end = 0;
   TRY(check_magic(out->data.file, err));
   TRY(read_header(&out->data, &program_end, err));
   struct span bytes = {out->data.file.data, (size_t)program_end};

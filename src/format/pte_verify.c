@@ -7,6 +7,8 @@
 
 #include <inttypes.h>
 
+#define SHARING_FACTOR 256u
+
 /* ---- tensors --------------------------------------------------------------------------------- */
 
 static void read_allocation(struct fb_table a, struct pte_tensor *out) {
@@ -263,6 +265,22 @@ static sconce_status check_method(const struct pte_method *m, sconce_error *err)
   return check_chains(m, err);
 }
 
+/* Each delegate's blob will be verified on its own, so thousands of delegates must not share one
+ * large blob. Equal layers do share theirs, a few dozen times. */
+static sconce_status check_sharing(const struct pte *pte, sconce_error *err) {
+  uint64_t limit = SHARING_FACTOR * (uint64_t)pte->data.file.size, sum = 0;
+  for (uint32_t i = 0; i < pte->n_methods; i++) {
+    struct pte_method m = pte_method(pte, i);
+    for (uint32_t d = 0; d < m.n_delegates; d++) {
+      sum += pte_delegate(&m, d).blob.size;
+      if (sum > limit)
+        return fail(err, SCONCE_BAD_FILE, "the delegates refer to the file more than %u times over",
+                    SHARING_FACTOR);
+    }
+  }
+  return SCONCE_OK;
+}
+
 sconce_status pte_verify(const struct pte *pte, sconce_error *err) {
   if (pte->n_methods == 0) return fail(err, SCONCE_BAD_FILE, "the program has no method");
   for (uint32_t i = 0; i < pte->n_methods; i++) {
@@ -272,5 +290,5 @@ sconce_status pte_verify(const struct pte *pte, sconce_error *err) {
     error_prefix(err, "method '%.*s': ", TEXT(m.name));
     return status;
   }
-  return SCONCE_OK;
+  return check_sharing(pte, err);
 }

@@ -2,21 +2,14 @@
  * without. What no reader looks at is UNUSED and stays unverified. */
 #include "format/schema.h"
 
-#include "format/data.h"
-
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define UNUSED(name) {#name, FB_UNUSED, 0, 0, false, NULL}
 #define SCALAR(name, width) {#name, FB_SCALAR, width, 0, false, NULL}
 #define STRING(name, required) {#name, FB_STRING, 1, 0, required, NULL}
 #define VECTOR(name, width, required) {#name, FB_VECTOR, width, 0, required, NULL}
-#define TABLE(name, type, required)                                                                \
-  {                                                                                                \
-    #name, FB_TABLE, 4, 1, required, (const struct fb_type *const[]) { &type }                     \
-  }
-#define TABLES(name, type, required)                                                               \
-  {                                                                                                \
-    #name, FB_TABLES, 4, 1, required, (const struct fb_type *const[]) { &type }                    \
-  }
+#define ONE(type) ((const struct fb_type *const[]){&type})
+#define TABLE(name, type, required) {#name, FB_TABLE, 4, 1, required, ONE(type)}
+#define TABLES(name, type, required) {#name, FB_TABLES, 4, 1, required, ONE(type)}
 #define UNION(name, members) {#name, FB_UNION, 4, COUNT(members), false, members}
 #define REQUIRED true
 #define OPTIONAL false

@@ -140,6 +140,11 @@ static sconce_status check_constants(const struct vkgraph *g, sconce_error *err)
   return SCONCE_OK;
 }
 
+static bool is_constant(const struct vkgraph *g, uint32_t id) {
+  return vkgraph_kind(g, id) == VK_TENSOR &&
+         fb_i32(vkgraph_value_table(g, id), VKTENSOR_CONSTANT_ID, 0) >= 0;
+}
+
 static sconce_status check_border(const struct vkgraph *g, struct fb_vec ids, const char *name,
                                   sconce_error *err) {
   for (uint32_t i = 0; i < ids.n; i++) {
@@ -151,6 +156,18 @@ static sconce_status check_border(const struct vkgraph *g, struct fb_vec ids, co
     if (kind != VK_TENSOR && kind != VK_SYMINT)
       return fail(err, SCONCE_BAD_GRAPH, "%s %u is value %u, a %s", name, (unsigned)i, (unsigned)id,
                   vk_kind_name(kind));
+  }
+  return SCONCE_OK;
+}
+
+/* A caller's bytes are copied into an input, so it must not be a constant too. */
+static sconce_status check_inputs(const struct vkgraph *g, sconce_error *err) {
+  TRY(check_border(g, g->inputs, "input", err));
+  for (uint32_t i = 0; i < g->n_inputs; i++) {
+    uint32_t id = fb_u32_at(g->inputs, i);
+    if (is_constant(g, id))
+      return fail(err, SCONCE_BAD_GRAPH, "input %u is value %u, a constant", (unsigned)i,
+                  (unsigned)id);
   }
   return SCONCE_OK;
 }
@@ -180,8 +197,7 @@ static bool undefined(const struct scope *s, uint32_t id) {
   uint32_t at = id - s->first;
   if (at >= WINDOW || (s->bits[at / 8] >> at % 8 & 1)) return false;
   enum vk_kind kind = vkgraph_kind(s->g, id);
-  if (kind == VK_SYMINT) return true;
-  return kind == VK_TENSOR && fb_i32(vkgraph_value_table(s->g, id), VKTENSOR_CONSTANT_ID, 0) < 0;
+  return kind == VK_SYMINT || (kind == VK_TENSOR && !is_constant(s->g, id));
 }
 
 /* Argument or output `id` as the values it stands for: itself, or a list's items. */
@@ -261,7 +277,8 @@ static sconce_status check_window(struct scope *s, sconce_error *err) {
 }
 
 static sconce_status check_chain(const struct vkgraph *g, sconce_error *err) {
-  struct scope s = {.g = g};
+  struct scope s;
+  s.g = g;
   for (uint64_t first = 0; first < g->n_values || first == 0; first += WINDOW) {
     s.first = (uint32_t)first;
     s.budget = FB_VISIT_FACTOR * (uint64_t)g->blob.size;
@@ -276,7 +293,7 @@ sconce_status vkgraph_verify(const struct vkgraph *g, sconce_error *err) {
                 VK_MAX_VALUES);
   TRY(check_constants(g, err));
   TRY(check_values(g, err));
-  TRY(check_border(g, g->inputs, "input", err));
+  TRY(check_inputs(g, err));
   TRY(check_border(g, g->outputs, "output", err));
   return check_chain(g, err);
 }

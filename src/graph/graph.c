@@ -289,6 +289,9 @@ uint64_t tensor_nbytes(const struct tensor *t) { return tensor_numel(t) * vk_dty
 uint64_t tensor_nbytes_max(const struct tensor *t) {
   return tensor_numel_max(t) * vk_dtype_size(t->dtype);
 }
+uint64_t buffer_size(uint64_t nbytes) {
+  return nbytes ? round_up(nbytes, BUFFER_UNIT) : BUFFER_UNIT;
+}
 
 const char *tensor_text(const struct tensor *t, char out[120]) {
   int at = snprintf(out, 120, "%s [", vk_dtype_name(t->dtype));

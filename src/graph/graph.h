@@ -11,6 +11,9 @@
 #include "graph/wgsl.h"
 
 enum { RANK_MAX = VK_MAX_RANK, NODE_EXTRAS = 6, PARAMS_MAX = 256 };
+/* Buffers and bindings are a multiple of this, so that a kernel may read and write whole vec4s
+ * without a case for the last one; what lies behind a tensor's elements means nothing. */
+enum { BUFFER_UNIT = 16 };
 #define NO_VALUE UINT32_MAX
 
 /* How a constant's bytes are laid out on the device. */
@@ -87,7 +90,7 @@ enum buffer_kind { BUFFER_CONSTANT, BUFFER_STATE, BUFFER_INPUT, BUFFER_OUTPUT, B
 
 struct buffer {
   enum buffer_kind kind;
-  uint64_t size;  /* bytes, at least 4, a multiple of 4 */
+  uint64_t size;  /* bytes, a multiple of BUFFER_UNIT, not 0 */
   uint32_t value; /* whose bytes initialise it: constants and state */
 };
 
@@ -112,6 +115,8 @@ struct graph {
   uint32_t n_inputs, n_outputs;
   struct buffer *buffers;
   uint32_t n_buffers;
+  uint32_t planned;       /* nodes of this call that have records; n_nodes when it is whole */
+  uint32_t wanted;        /* value that the host must read from the device to go on, or NO_VALUE */
   uint32_t call;          /* stamp of the call being planned, from 1 */
   uint32_t nodes_planned; /* nodes whose records the last call made anew */
   const char *force;      /* name of the kernel row to prefer, for tests and benches */
@@ -152,6 +157,7 @@ uint64_t tensor_numel(const struct tensor *t); /* live */
 uint64_t tensor_numel_max(const struct tensor *t);
 uint64_t tensor_nbytes_max(const struct tensor *t);
 uint64_t tensor_nbytes(const struct tensor *t); /* live */
+uint64_t buffer_size(uint64_t nbytes);          /* what so many bytes take on the device */
 /* "float32 [2, 3]" of the live dims; returns out. */
 const char *tensor_text(const struct tensor *t, char out[120]);
 
@@ -167,6 +173,11 @@ SCONCE_CHECK sconce_status graph_set_dims(struct graph *g, uint32_t value, const
                                           uint32_t rank, sconce_error *err);
 SCONCE_CHECK sconce_status graph_set_symint(struct graph *g, uint32_t value, int64_t number,
                                             sconce_error *err);
+/* Its elements changed though its dims did not: who reads them on the host must look again. */
+SCONCE_CHECK sconce_status graph_touch(struct graph *g, uint32_t value, sconce_error *err);
+/* Plans from the first node on, or from where it stopped. If a scalar comes from a tensor that the
+ * device computes it stops there with `wanted` set: run the nodes before `planned`, give that
+ * tensor its host elements, and plan on. */
 SCONCE_CHECK sconce_status graph_plan(struct graph *g, sconce_error *err);
 void graph_rollback(struct graph *g);
 

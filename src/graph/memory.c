@@ -97,7 +97,7 @@ static uint32_t add_buffer(struct planner *p, enum buffer_kind kind, uint64_t si
                            uint32_t value) {
   struct graph *g = p->g;
   g->buffers[g->n_buffers] =
-      (struct buffer){.kind = kind, .size = size < 4 ? 4 : round_up(size, 4), .value = value};
+      (struct buffer){.kind = kind, .size = buffer_size(size), .value = value};
   return g->n_buffers++;
 }
 
@@ -131,7 +131,7 @@ static void place_transient(struct planner *p, uint32_t id) {
   struct graph *g = p->g;
   struct tensor *t = &g->values[id].tensor;
   const struct life *life = &p->lives[id];
-  uint64_t size = round_up(tensor_nbytes_max(t), 4);
+  uint64_t size = buffer_size(tensor_nbytes_max(t));
   uint32_t best = UINT32_MAX;
   for (uint32_t i = 0; i < g->n_buffers; i++) {
     const struct buffer *b = &g->buffers[i];

@@ -148,6 +148,11 @@ uint32_t arg_item(struct plan *p, const struct node *n, uint32_t i, uint32_t k) 
   return v && v->kind == VK_VALUE_LIST && k < v->list.n ? v->list.ids[k] : NO_VALUE;
 }
 
+sconce_status want_elements(struct plan *p, const struct node *n) {
+  p->g->wanted = arg_id(n, 0);
+  return SCONCE_OK;
+}
+
 /* ---- shape ----------------------------------------------------------------------------------- */
 
 sconce_status set_dims(struct plan *p, uint32_t id, const uint32_t *dims, uint32_t rank) {
@@ -236,7 +241,7 @@ sconce_status dispatch(struct plan *p, const struct kernel *row, const void *par
     r->operands[i] = operands[i];
     const struct tensor *t = tensor_at(p, operands[i].value);
     if (!t) return fail(p->err, SCONCE_BAD_GRAPH, "binding %u of '%s' is no tensor", i, wgsl->name);
-    uint64_t size = operands[i].size ? operands[i].size : tensor_nbytes_max(t);
+    uint64_t size = buffer_size(operands[i].size ? operands[i].size : tensor_nbytes_max(t));
     if (size > p->g->caps.max_storage_binding)
       return fail(p->err, SCONCE_UNSUPPORTED,
                   "binding %u of '%s' has %" PRIu64 " bytes, the device binds at most %" PRIu64, i,

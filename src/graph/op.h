@@ -16,8 +16,9 @@ struct plan {
 };
 
 enum op_flags {
-  OP_VIEW = 1, /* same elements in the same order: costs nothing where memory allows */
-  OP_HOST = 2, /* scalars only: nothing is ever dispatched */
+  OP_VIEW = 1,  /* same elements in the same order: costs nothing where memory allows */
+  OP_HOST = 2,  /* scalars only: nothing is ever dispatched */
+  OP_READS = 4, /* looks at the elements of argument 0 on the host */
 };
 
 struct op {
@@ -60,6 +61,10 @@ uint32_t arg_item(struct plan *p, const struct node *n, uint32_t i, uint32_t k);
 uint32_t arg_count(struct plan *p, const struct node *n, uint32_t i); /* items of a ValueList */
 const struct tensor *tensor_at(struct plan *p, uint32_t id);          /* NULL if it is no tensor */
 static inline uint32_t out_id(const struct node *n) { return n->args[n->n_args - 1]; }
+
+/* For OP_READS: the elements of argument 0 are only on the device; the plan stops here until the
+ * host has them. Return its result from shape. */
+SCONCE_CHECK sconce_status want_elements(struct plan *p, const struct node *n);
 
 /* ---- shape ----------------------------------------------------------------------------------- */
 

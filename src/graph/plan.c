@@ -43,21 +43,21 @@ static void forget(struct graph *g) {
   }
 }
 
+/* Elements that the host has: of inputs until the next call, of constants always. */
+static bool host_elements_stay(const struct tensor *t) {
+  return t->input || (t->constant && !t->written);
+}
+
 void graph_begin(struct graph *g) {
   forget(g);
   g->call++;
-}
-
-void graph_rollback(struct graph *g) {
-  for (struct undo *u = g->undo; u; u = u->next) {
-    struct value *v = &g->values[u->value];
-    v->stamp = u->stamp;
-    if (v->kind == VK_TENSOR)
-      memcpy(v->tensor.dim_live, u->dims, sizeof u->dims);
-    else
-      v->i = u->number;
+  g->planned = 0;
+  g->nodes_planned = 0;
+  g->wanted = NO_VALUE;
+  for (uint32_t i = 0; i < g->n_nodes; i++) {
+    struct value *v = g->nodes[i].op->flags & OP_READS ? &g->values[g->nodes[i].args[0]] : NULL;
+    if (v && v->kind == VK_TENSOR && !host_elements_stay(&v->tensor)) v->tensor.host = NULL;
   }
-  forget(g);
 }
 
 sconce_status graph_set_dims(struct graph *g, uint32_t id, const uint32_t *dims, uint32_t rank,
@@ -91,6 +91,10 @@ sconce_status graph_set_symint(struct graph *g, uint32_t id, int64_t number, sco
   return SCONCE_OK;
 }
 
+sconce_status graph_touch(struct graph *g, uint32_t id, sconce_error *err) {
+  return remember(g, id, err);
+}
+
 /* ---- dirty nodes ----------------------------------------------------------------------------- */
 
 static bool changed(const struct graph *g, uint32_t id) {
@@ -103,11 +107,32 @@ static bool changed(const struct graph *g, uint32_t id) {
   return false;
 }
 
+/* Elements that only the device has may differ in every call. */
+static bool reads_device(const struct graph *g, const struct node *n) {
+  if (!(n->op->flags & OP_READS) || g->values[n->args[0]].kind != VK_TENSOR) return false;
+  return !host_elements_stay(&g->values[n->args[0]].tensor);
+}
+
 static bool dirty(const struct graph *g, const struct node *n) {
-  if (n->stale) return true;
+  if (n->stale || reads_device(g, n)) return true;
   for (uint32_t i = 0; i < n->n_args; i++)
     if (changed(g, n->args[i])) return true;
   return false;
+}
+
+/* Records that this call made are for dims and scalars that are gone again. */
+void graph_rollback(struct graph *g) {
+  for (uint32_t i = 0; i < g->n_nodes; i++)
+    if (dirty(g, &g->nodes[i])) g->nodes[i].stale = true;
+  for (struct undo *u = g->undo; u; u = u->next) {
+    struct value *v = &g->values[u->value];
+    v->stamp = u->stamp;
+    if (v->kind == VK_TENSOR)
+      memcpy(v->tensor.dim_live, u->dims, sizeof u->dims);
+    else
+      v->i = u->number;
+  }
+  forget(g);
 }
 
 static sconce_status at_node(struct plan *p, sconce_status status) {
@@ -147,15 +172,19 @@ static sconce_status emit_node(struct plan *p) {
 /* All shapes first, then all records: a shape that fails leaves every record as it was. */
 sconce_status graph_plan(struct graph *g, sconce_error *err) {
   struct plan p = {.g = g, .err = err};
-  g->nodes_planned = 0;
-  for (uint32_t i = 0; i < g->n_nodes; i++) {
-    p.node = &g->nodes[i];
+  const uint32_t from = g->planned;
+  uint32_t to = from;
+  g->wanted = NO_VALUE;
+  for (; to < g->n_nodes; to++) {
+    p.node = &g->nodes[to];
     if (dirty(g, p.node)) TRY(at_node(&p, p.node->op->shape(&p, p.node)));
+    if (g->wanted != NO_VALUE) break;
   }
-  for (uint32_t i = 0; i < g->n_nodes; i++) {
+  for (uint32_t i = from; i < to; i++) {
     p.node = &g->nodes[i];
     if (dirty(g, p.node)) TRY(at_node(&p, emit_node(&p)));
   }
+  g->planned = to;
   return SCONCE_OK;
 }
 
@@ -183,6 +212,9 @@ static sconce_status emit_first(struct graph *g, sconce_error *err) {
 }
 
 sconce_status graph_finish(struct graph *g, sconce_error *err) {
+  for (uint32_t i = 0; i < g->n_values; i++)
+    if (g->values[i].kind == VK_TENSOR && g->values[i].tensor.constant)
+      g->values[i].tensor.host = g->values[i].tensor.bytes.data;
   TRY(prepare_nodes(g, err));
   TRY(memory_plan(g, err));
   TRY(emit_first(g, err));

@@ -18,7 +18,7 @@ sconce_status sconce_device_open(sconce_device **out, const sconce_device_desc *
   struct gpu_desc gpu_desc = gpu_desc_of(desc);
   sconce_device *device = block_resize(&gpu_desc.allocator, NULL, 0, sizeof *device);
   if (!device) return fail(err, SCONCE_NO_MEMORY, "no memory for a device");
-  *device = (sconce_device){.allocator = gpu_desc.allocator};
+  *device = (sconce_device){.allocator = gpu_desc.allocator, .log = gpu_desc.log};
   sconce_status status = gpu_open(&device->gpu, &gpu_desc, err);
   if (status != SCONCE_OK)
     sconce_device_close(device);

@@ -6,6 +6,7 @@
 
 struct sconce_device {
   sconce_allocator allocator;
+  sconce_log log;
   struct gpu *gpu;
 };
 

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "run/upload.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { SLOT = 256, SLOTS_A_BLOCK = 256 };
@@ -102,6 +103,60 @@ sconce_status exec_reset(struct exec *x, sconce_error *err) {
   return SCONCE_OK;
 }
 
+/* ---- state ----------------------------------------------------------------------------------- */
+
+uint64_t exec_state_size(const struct exec *x) {
+  uint64_t size = 0;
+  for (uint32_t i = 0; i < x->graph->n_buffers; i++)
+    if (x->graph->buffers[i].kind == BUFFER_STATE) size += x->graph->buffers[i].size;
+  return size;
+}
+
+static sconce_status read_back(struct exec *x, struct gpu_read *read, uint32_t buffer,
+                               uint64_t offset, uint64_t size, uint8_t *out, sconce_error *err) {
+  struct gpu_copy copy = {
+      .from = x->buffers[buffer], .from_offset = offset, .to = read, .size = size};
+  TRY(gpu_submit(x->gpu, &(struct gpu_batch){.copies = &copy, .n_copies = 1}, err));
+  const void *data;
+  TRY(gpu_read_begin(read, err));
+  TRY(gpu_read_wait(read, &data, err));
+  memcpy(out, data, (size_t)size);
+  gpu_read_end(read);
+  return SCONCE_OK;
+}
+
+enum { STATE_STEP = 16 << 20 }; /* bytes at a time, so that staging stays small */
+
+sconce_status exec_get_state(struct exec *x, uint8_t *out, sconce_error *err) {
+  struct gpu_read *read;
+  TRY(gpu_read_open(x->gpu, STATE_STEP, &read, err));
+  sconce_status status = SCONCE_OK;
+  for (uint32_t i = 0; i < x->graph->n_buffers && status == SCONCE_OK; i++) {
+    const struct buffer *b = &x->graph->buffers[i];
+    if (b->kind != BUFFER_STATE) continue;
+    for (uint64_t at = 0; at < b->size && status == SCONCE_OK; at += STATE_STEP) {
+      uint64_t n = b->size - at < STATE_STEP ? b->size - at : STATE_STEP;
+      status = read_back(x, read, i, at, n, out + at, err);
+    }
+    out += b->size;
+  }
+  gpu_read_close(read);
+  return status;
+}
+
+sconce_status exec_set_state(struct exec *x, const uint8_t *in, sconce_error *err) {
+  for (uint32_t i = 0; i < x->graph->n_buffers; i++) {
+    const struct buffer *b = &x->graph->buffers[i];
+    if (b->kind != BUFFER_STATE) continue;
+    for (uint64_t at = 0; at < b->size; at += STATE_STEP) {
+      uint64_t n = b->size - at < STATE_STEP ? b->size - at : STATE_STEP;
+      TRY(gpu_write(x->buffers[i], at, in + at, (size_t)n, err));
+    }
+    in += b->size;
+  }
+  return SCONCE_OK;
+}
+
 /* ---- binding --------------------------------------------------------------------------------- */
 
 static sconce_status take_slot(struct exec *x, struct bound *b, sconce_error *err) {
@@ -144,9 +199,8 @@ static bool same_operands(const struct record *r, const struct variant *v) {
 static struct gpu_binding binding_of(const struct exec *x, const struct operand *o) {
   const struct tensor *t = &x->graph->values[o->value].tensor;
   uint64_t size = o->size ? o->size : tensor_nbytes_max(t);
-  return (struct gpu_binding){.buffer = x->buffers[t->buffer],
-                              .offset = o->offset,
-                              .size = size < 4 ? 4 : round_up(size, 4)};
+  return (struct gpu_binding){
+      .buffer = x->buffers[t->buffer], .offset = o->offset, .size = buffer_size(size)};
 }
 
 static sconce_status new_variant(struct exec *x, struct bound *b, const struct record *r,
@@ -188,32 +242,39 @@ static sconce_status bind(struct exec *x, struct bound *b, const struct record *
   return SCONCE_OK;
 }
 
-static sconce_status reserve_dispatches(struct exec *x, sconce_error *err) {
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < x->graph->n_nodes; i++) n += x->graph->nodes[i].n_records;
+static sconce_status reserve_dispatches(struct exec *x, uint32_t n, sconce_error *err) {
   if (n <= x->cap_dispatches) return SCONCE_OK;
-  x->dispatches = arena_new(x->arena, struct gpu_dispatch, n);
-  if (!x->dispatches) return fail(err, SCONCE_NO_MEMORY, "no memory for %u dispatches", n);
-  x->cap_dispatches = n;
+  uint32_t cap = n + x->cap_dispatches;
+  struct gpu_dispatch *more = arena_new(x->arena, struct gpu_dispatch, cap);
+  if (!more) return fail(err, SCONCE_NO_MEMORY, "no memory for %u dispatches", n);
+  if (x->n_dispatches) memcpy(more, x->dispatches, x->n_dispatches * sizeof *more);
+  x->dispatches = more;
+  x->cap_dispatches = cap;
+  return SCONCE_OK;
+}
+
+static sconce_status bind_node(struct exec *x, uint32_t node, sconce_error *err) {
+  const struct node *n = &x->graph->nodes[node];
+  struct bound **at = &x->bound[node];
+  TRY(reserve_dispatches(x, x->n_dispatches + n->n_records, err));
+  for (uint32_t k = 0; k < n->n_records; k++) {
+    struct bound *b = NULL;
+    TRY(place_of(x, at, &b, err));
+    TRY(bind(x, b, &n->records[k], &x->dispatches[x->n_dispatches], err));
+    x->n_dispatches++;
+    at = &b->next;
+  }
   return SCONCE_OK;
 }
 
 /* The list of dispatches; the same as the last call's when nothing was planned anew. */
-static sconce_status bind_all(struct exec *x, sconce_error *err) {
-  if (x->n_dispatches && x->graph->nodes_planned == 0) return SCONCE_OK;
-  x->n_dispatches = 0;
-  TRY(reserve_dispatches(x, err));
-  uint32_t n_dispatches = 0;
-  for (uint32_t i = 0; i < x->graph->n_nodes; i++) {
-    struct bound **at = &x->bound[i];
-    for (uint32_t k = 0; k < x->graph->nodes[i].n_records; k++) {
-      struct bound *b;
-      TRY(place_of(x, at, &b, err));
-      TRY(bind(x, b, &x->graph->nodes[i].records[k], &x->dispatches[n_dispatches++], err));
-      at = &b->next;
-    }
-  }
-  x->n_dispatches = n_dispatches;
+static sconce_status bind_planned(struct exec *x, sconce_error *err) {
+  const struct graph *g = x->graph;
+  if (x->complete && g->nodes_planned == 0 && g->planned == g->n_nodes) return SCONCE_OK;
+  if (x->nodes_bound == 0) x->n_dispatches = 0;
+  x->complete = false;
+  for (; x->nodes_bound < g->planned; x->nodes_bound++) TRY(bind_node(x, x->nodes_bound, err));
+  x->complete = x->nodes_bound == g->n_nodes;
   return SCONCE_OK;
 }
 
@@ -236,33 +297,56 @@ sconce_status exec_write(struct exec *x, uint32_t value, const void *data, uint6
   return gpu_write(x->buffers[t->buffer], 0, data, (size_t)size, err);
 }
 
-static sconce_status submit(struct exec *x, sconce_error *err) {
-  enum { COPIES = 64 };
-  struct gpu_copy copies[COPIES];
-  uint32_t n_copies = 0;
+static sconce_status output_copies(const struct exec *x, struct gpu_copy *copies, uint32_t cap,
+                                   uint32_t *n, sconce_error *err) {
   const struct graph *g = x->graph;
   for (uint32_t i = 0; i < g->n_outputs; i++) {
     const struct value *v = &g->values[g->outputs[i]];
-    if (v->kind != VK_TENSOR) continue;
-    uint64_t size = round_up(tensor_nbytes(&v->tensor), 4);
+    uint64_t size = v->kind == VK_TENSOR ? round_up(tensor_nbytes(&v->tensor), 4) : 0;
     if (size == 0) continue;
-    if (n_copies == COPIES) return fail(err, SCONCE_UNSUPPORTED, "more than %d outputs", COPIES);
-    copies[n_copies++] = (struct gpu_copy){.from = x->buffers[v->tensor.buffer],
-                                           .to = x->read,
-                                           .to_offset = x->output_at[i],
-                                           .size = size};
+    if (*n == cap) return fail(err, SCONCE_UNSUPPORTED, "more than %u outputs", cap);
+    copies[(*n)++] = (struct gpu_copy){.from = x->buffers[v->tensor.buffer],
+                                       .to = x->read,
+                                       .to_offset = x->output_at[i],
+                                       .size = size};
   }
-  /* A long chain in a few submits: the device starts while the rest is encoded. Two to four were
-   * best for a token of 82 dispatches on an H200, eight worse. */
-  uint32_t splits = x->n_dispatches < 64 ? 1 : x->n_dispatches < 256 ? 2 : 4;
+  return SCONCE_OK;
+}
+
+/* What is bound and not yet sent. A long chain goes in a few submits: the device starts while the
+ * rest is encoded. Two to four were best for a token of 82 dispatches on an H200, eight worse. */
+static sconce_status send(struct exec *x, const struct gpu_copy *copies, uint32_t n_copies,
+                          sconce_error *err) {
+  TRY(write_params(x, err));
+  const uint32_t first = x->dispatches_sent, n = x->n_dispatches - first;
+  const uint32_t splits = n < 64 ? 1 : n < 256 ? 2 : 4;
   for (uint32_t s = 0; s < splits; s++) {
-    uint32_t from = x->n_dispatches * s / splits, to = x->n_dispatches * (s + 1) / splits;
+    uint32_t from = first + n * s / splits, to = first + n * (s + 1) / splits;
     bool last = s + 1 == splits;
     TRY(gpu_submit(
         x->gpu, &(struct gpu_batch){x->dispatches + from, to - from, copies, last ? n_copies : 0},
         err));
   }
+  x->dispatches_sent = x->n_dispatches;
   return SCONCE_OK;
+}
+
+sconce_status exec_part(struct exec *x, uint32_t value, void *out, sconce_error *err) {
+  const struct tensor *t = &x->graph->values[value].tensor;
+  uint64_t size = tensor_nbytes(t);
+  if (size == 0 || size > 65536)
+    return fail(err, SCONCE_UNSUPPORTED, "a scalar from a tensor of %llu bytes",
+                (unsigned long long)size);
+  TRY(bind_planned(x, err));
+  TRY(send(x, NULL, 0, err));
+  uint64_t padded = round_up(size, 4);
+  struct gpu_read *read;
+  TRY(gpu_read_open(x->gpu, padded, &read, err));
+  uint8_t bytes[65536];
+  sconce_status status = read_back(x, read, t->buffer, 0, padded, bytes, err);
+  gpu_read_close(read);
+  if (status == SCONCE_OK) memcpy(out, bytes, (size_t)size);
+  return status;
 }
 
 static void end_read(struct exec *x) {
@@ -271,14 +355,26 @@ static void end_read(struct exec *x) {
   x->running = false;
 }
 
+/* After a call has been sent, or given up, the next one starts from its first node. */
+static void call_over(struct exec *x) { x->nodes_bound = x->dispatches_sent = 0; }
+
+static sconce_status begin(struct exec *x, sconce_error *err) {
+  enum { COPIES = 64 };
+  struct gpu_copy copies[COPIES];
+  uint32_t n_copies = 0;
+  TRY(bind_planned(x, err));
+  TRY(output_copies(x, copies, COPIES, &n_copies, err));
+  TRY(send(x, copies, n_copies, err));
+  return gpu_read_begin(x->read, err);
+}
+
 sconce_status exec_begin(struct exec *x, sconce_error *err) {
   end_read(x);
-  TRY(bind_all(x, err));
-  TRY(write_params(x, err));
-  TRY(submit(x, err));
-  TRY(gpu_read_begin(x->read, err));
-  x->running = true;
-  return SCONCE_OK;
+  sconce_status status = begin(x, err);
+  call_over(x);
+  x->running = status == SCONCE_OK;
+  if (status != SCONCE_OK) x->complete = false;
+  return status;
 }
 
 sconce_status exec_poll(struct exec *x, bool block, bool *done, sconce_error *err) {
@@ -302,10 +398,30 @@ const void *exec_output(const struct exec *x, uint32_t output) {
   return x->mapped ? x->mapped + x->output_at[output] : NULL;
 }
 
-sconce_status exec_profile(struct exec *x, uint64_t *times, sconce_error *err) {
+void exec_cancel(struct exec *x) {
   end_read(x);
-  TRY(bind_all(x, err));
+  call_over(x);
+}
+
+sconce_status exec_profile(struct exec *x, struct arena *scratch,
+                           void (*each)(void *user, const char *node, const char *kernel,
+                                        uint64_t from, uint64_t to),
+                           void *user, sconce_error *err) {
+  end_read(x);
+  TRY(bind_planned(x, err));
+  call_over(x);
   TRY(write_params(x, err));
+  uint64_t *times = arena_new(scratch, uint64_t, 2 * (size_t)x->n_dispatches);
+  if (!times) return fail(err, SCONCE_NO_MEMORY, "no memory for %u times", x->n_dispatches);
   struct gpu_batch batch = {.dispatches = x->dispatches, .n_dispatches = x->n_dispatches};
-  return gpu_profile(x->gpu, &batch, GPU_TIME_EACH, times, err);
+  TRY(gpu_profile(x->gpu, &batch, GPU_TIME_EACH, times, err));
+  for (uint32_t i = 0, at = 0; i < x->graph->n_nodes; i++)
+    for (uint32_t k = 0; k < x->graph->nodes[i].n_records; k++, at++) {
+      const struct kernel *row = x->graph->nodes[i].records[k].row;
+      char label[120];
+      snprintf(label, sizeof label, "%s/%s", row->wgsl->name, row->name);
+      each(user, x->graph->nodes[i].name, label, times[2 * at] - times[0],
+           times[2 * at + 1] - times[0]);
+    }
+  return SCONCE_OK;
 }

@@ -17,11 +17,13 @@ struct exec {
   uint32_t n_slots;
   struct gpu_dispatch *dispatches;
   uint32_t n_dispatches, cap_dispatches;
-  struct gpu_read *read;    /* all outputs, one after another */
-  uint64_t *output_at;      /* by output: its offset in `read` */
-  const uint8_t *mapped;    /* the last call's outputs, or NULL */
-  bool running;             /* submitted, not yet waited for */
-  uint64_t records_written; /* parameter slots rewritten, ever */
+  uint32_t nodes_bound, dispatches_sent; /* of this call, while it is being begun */
+  bool complete;                         /* dispatches is the whole graph's list */
+  struct gpu_read *read;                 /* all outputs, one after another */
+  uint64_t *output_at;                   /* by output: its offset in `read` */
+  const uint8_t *mapped;                 /* the last call's outputs, or NULL */
+  bool running;                          /* submitted, not yet waited for */
+  uint64_t records_written;              /* parameter slots rewritten, ever */
 };
 
 void caps_of(const sconce_device_info *info, struct caps *caps);
@@ -33,14 +35,29 @@ void exec_free(struct exec *x);
 /* Puts state (KV caches) back to what the file says. */
 SCONCE_CHECK sconce_status exec_reset(struct exec *x, sconce_error *err);
 
+/* The bytes of all state buffers, one after another. */
+uint64_t exec_state_size(const struct exec *x);
+SCONCE_CHECK sconce_status exec_get_state(struct exec *x, uint8_t *out, sconce_error *err);
+SCONCE_CHECK sconce_status exec_set_state(struct exec *x, const uint8_t *in, sconce_error *err);
+
 SCONCE_CHECK sconce_status exec_write(struct exec *x, uint32_t value, const void *data,
                                       uint64_t size, sconce_error *err);
+/* Runs the nodes that are planned so far and reads a tensor's live elements back into `out`: for a
+ * scalar that only the device knows. exec_begin then goes on behind them. */
+SCONCE_CHECK sconce_status exec_part(struct exec *x, uint32_t value, void *out, sconce_error *err);
 /* After graph_plan: binds what is new, writes what changed, submits, begins the readback. */
 SCONCE_CHECK sconce_status exec_begin(struct exec *x, sconce_error *err);
 /* *done: the outputs can be read with exec_output until the next begin. */
 SCONCE_CHECK sconce_status exec_poll(struct exec *x, bool block, bool *done, sconce_error *err);
 const void *exec_output(const struct exec *x, uint32_t output);
-/* Times of each dispatch of the graph as it is planned, run once: (2 n_dispatches) nanoseconds. */
-SCONCE_CHECK sconce_status exec_profile(struct exec *x, uint64_t *times, sconce_error *err);
+/* Gives up a call that was begun. */
+void exec_cancel(struct exec *x);
+/* Runs the graph as it is planned, a pass per dispatch, and calls each in order with the node's and
+ * the kernel's name and the times of the device's clock, from 0. */
+SCONCE_CHECK sconce_status exec_profile(struct exec *x, struct arena *scratch,
+                                        void (*each)(void *user, const char *node,
+                                                     const char *kernel, uint64_t from,
+                                                     uint64_t to),
+                                        void *user, sconce_error *err);
 
 #endif

@@ -121,7 +121,7 @@ static void compare(const char *path, struct ptd_source *source, bool delegated,
 
 /* Data files lie beside their program. */
 static bool open_data(const char *path, struct os_map *map, struct ptd *out) {
-  char folder[1024], file[1024];
+  static char folder[17000], file[18000];
   snprintf(folder, sizeof folder, "%s", path);
   *strrchr(folder, '/') = 0;
   DIR *dir = opendir(folder);
@@ -153,7 +153,8 @@ static void compare_file(const char *path, char *delegated, char *portable) {
 }
 
 static void compare_index(const char *folder, const char *suffix, size_t at) {
-  char path[1024], line[16384], *cells[16];
+  static char path[17000];
+  char line[16384], *cells[16];
   snprintf(path, sizeof path, "%s/%s/INDEX.tsv", getenv("SCONCE_SHARED"), folder);
   FILE *file = fopen(path, "r");
   REQUIRE(file);

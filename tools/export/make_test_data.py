@@ -10,15 +10,24 @@ portable.pte        two methods and three constant methods without any delegate:
 control.pte         a branch and a loop: MoveCall, JumpFalseCall
 weights.pte/.ptd    constants in a data file, with layouts
 delegated_ext.pte/.ptd   a delegate's constants in a data file, opaque
+every_kind.pte      made from portable.pte with ExecuTorch's own serializers: no header, inline constants as
+                    old exporters wrote them, every kind of value and instruction, and an inline graph
+                    with every kind of value and inline constants
+expansion.pte       the same with a small graph whose one list of 600 items is an argument 600 times
 """
 import pathlib
 import shutil
 import sys
 
 import torch
+from executorch.backends.vulkan.serialization import vulkan_graph_schema as vk
+from executorch.backends.vulkan.serialization.vulkan_graph_serialize import serialize_vulkan_graph
 from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
+from executorch.exir import schema
 from executorch.exir import ExecutorchBackendConfig, to_edge, to_edge_transform_and_lower
 from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
+from executorch.exir._serialize._flatbuffer_program import _program_to_flatbuffer
+from executorch.exir._serialize._program import deserialize_pte_binary
 from torch.export import Dim, export
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -97,6 +106,50 @@ def delegated_ext():
     return to_edge_transform_and_lower(program, partitioner=[VulkanPartitioner(options)]).to_executorch()
 
 
+def graph_of_every_kind():
+    """y = where(...): four constants inline, one of them empty; the operators do not matter."""
+    weights = [torch.arange(6.0).reshape(2, 3), torch.tensor([], dtype=torch.int8), torch.tensor([True, False]), torch.arange(3, dtype=torch.int32)]
+    types = [vk.VkDataType.FLOAT32, vk.VkDataType.INT8, vk.VkDataType.BOOL, vk.VkDataType.INT32]
+    values = [vk.VkTensor(t, list(w.shape), i, -1) for i, (t, w) in enumerate(zip(types, weights))]
+    values += [vk.VkTensor(vk.VkDataType.FLOAT16, [2, 3], -1, k, staging_datatype=vk.VkDataType.FLOAT32) for k in (0, 1, 0)]
+    values += [vk.Null(), vk.Int(-7), vk.Double(float("inf")), vk.Bool(True), vk.IntList([1, -2, 2**40]), vk.DoubleList([0.5, -0.25])]
+    values += [vk.BoolList([True, False, True]), vk.String("none"), vk.SymInt(3), vk.ValueList([8, 15, 7]), vk.ValueList([5, 6])]
+    chain = [
+        vk.OperatorCall(1, "sym_size.int", [4, 8, 15]),
+        vk.OperatorCall(2, "test.multi_output", [4, 0, 1, 2, 3, 7, 9, 10, 11, 12, 13, 14, 16, 17]),
+        vk.OperatorCall(3, "test.in_place", [5, 6, 5]),
+    ]
+    graph = vk.VkGraph("0", chain, [vk.VkValue(v) for v in values], [4], [5, 15, 4], [], [])
+    return serialize_vulkan_graph(graph, weights, [])
+
+
+def graph_of_one_list():
+    values = [vk.VkTensor(vk.VkDataType.FLOAT32, [1], -1, -1), vk.ValueList([0] * 600)]
+    graph = vk.VkGraph("0", [vk.OperatorCall(0, "aten.cat.default", [1] * 600 + [0])], [vk.VkValue(v) for v in values], [0], [0], [], [])
+    return serialize_vulkan_graph(graph, [], [])
+
+
+def every_kind(graph):
+    """Takes the delegates and constants of portable.pte back into the flatbuffer, then adds what no exporter writes."""
+    program = deserialize_pte_binary((OUT / "portable.pte").read_bytes()).program
+    program.constant_segment = schema.SubsegmentOffsets(0, [])
+    plan = program.execution_plan[0]
+    plan.values[0].val.data_buffer_idx = 0  # initial state needs a segment
+    first = len(plan.values)
+    plan.values += [schema.EValue(v) for v in (schema.Null(), schema.String("mode"), schema.DoubleList([1.5, -2.0]), schema.BoolList([True, False]))]
+    plan.values.append(schema.EValue(schema.OptionalTensorList([-1, first, 3])))
+    code = plan.chains[0].instructions
+    code.append(schema.Instruction(schema.DelegateCall(0, [3, 10])))
+    code.append(schema.Instruction(schema.JumpFalseCall(6, len(code) + 3)))
+    code.append(schema.Instruction(schema.MoveCall(first, first + 1)))
+    code.append(schema.Instruction(schema.FreeCall(10)))
+    reference = schema.BackendDelegateDataReference(schema.DataLocation.INLINE, 0)
+    specs = [schema.CompileSpec("option", b"\x01\x02")]
+    plan.delegates = [schema.BackendDelegate("VulkanBackend", reference, specs)]
+    program.backend_delegate_data = [schema.BackendDelegateInlineData(graph)]
+    return bytes(_program_to_flatbuffer(program).data)
+
+
 def write(name, manager):
     folder = OUT / "tmp"
     folder.mkdir(parents=True)
@@ -111,7 +164,8 @@ def blob(file):
     """The first delegate's bytes: it starts four bytes before its magic."""
     data = file.read_bytes()
     start = data.index(b"VH00") - 4
-    size = int.from_bytes(data[start + 18 : start + 22], "little")
+    header = data[start : start + 30]
+    size = int.from_bytes(header[18:22], "little") + int.from_bytes(header[22:30], "little")
     return data[start : start + size]
 
 
@@ -119,6 +173,8 @@ def write_corpus():
     for target in ("pte", "ptd", "vkgraph"):
         (ROOT / "fuzz/corpus" / target).mkdir(parents=True, exist_ok=True)
     for file in sorted(OUT.glob("*.pt[ed]")):
+        if file.stem == "expansion":  # large and refused
+            continue
         shutil.copy(file, ROOT / "fuzz/corpus" / file.suffix[1:] / file.name)
         if b"VH00" in file.read_bytes():
             (ROOT / "fuzz/corpus/vkgraph" / f"{file.stem}.blob").write_bytes(blob(file))
@@ -129,5 +185,7 @@ if __name__ == "__main__":
     OUT.mkdir(parents=True, exist_ok=True)
     for make in (delegated, inline, portable, control, weights, delegated_ext):
         write(make.__name__, make())
+    (OUT / "every_kind.pte").write_bytes(every_kind(graph_of_every_kind()))
+    (OUT / "expansion.pte").write_bytes(every_kind(graph_of_one_list()))
     if "--corpus" in sys.argv:
         write_corpus()

@@ -166,6 +166,7 @@ static void gpu_indices(void) {
   const int32_t bad[] = {-1, VOCAB, 2};
   sconce_status status = exec_write(&t.exec, indices, bad, sizeof bad, &err);
   CHECK_OK(status, err);
+  CHECK_OK(graph_plan(&t.graph, &err), err);
   CHECK_OK(exec_begin(&t.exec, &err), err);
   bool done;
   CHECK_OK(exec_poll(&t.exec, true, &done, &err), err);

@@ -36,9 +36,7 @@ static sconce_status select_as_symint(struct plan *p, const struct node *n) {
   if (at < 0 || at >= x->dim_live[dim])
     return fail(p->err, SCONCE_BAD_ARGUMENT, "index %" PRId64 " of a dim of %u", index,
                 x->dim_live[dim]);
-  if (!x->host)
-    return fail(p->err, SCONCE_UNSUPPORTED,
-                "the scalar comes from a tensor that is computed on the GPU");
+  if (!x->host) return want_elements(p, n);
   uint64_t stride = 1;
   for (uint32_t i = dim + 1; i < x->rank; i++) stride *= x->dim_live[i];
   return set_symint(p, out_id(n), element(x, (uint64_t)at * stride));
@@ -98,14 +96,14 @@ static sconce_status divide(struct plan *p, int64_t a, int64_t b, int64_t *quoti
 }
 
 static sconce_status floordiv(struct plan *p, const struct node *n) {
-  int64_t a, b, q, r;
+  int64_t a, b, q = 0, r = 0;
   TRY(operands(p, n, &a, &b));
   TRY(divide(p, a, b, &q, &r));
   return set_symint(p, out_id(n), q);
 }
 
 static sconce_status mod(struct plan *p, const struct node *n) {
-  int64_t a, b, q, r;
+  int64_t a, b, q = 0, r = 0;
   TRY(operands(p, n, &a, &b));
   TRY(divide(p, a, b, &q, &r));
   return set_symint(p, out_id(n), r);
@@ -131,7 +129,7 @@ static sconce_status sym_min(struct plan *p, const struct node *n) {
 }
 
 const struct op ops_symint[] = {
-    {"et_vk.select_as_symint.default", select_as_symint, .n_args = 4, .flags = OP_HOST},
+    {"et_vk.select_as_symint.default", select_as_symint, .n_args = 4, .flags = OP_HOST | OP_READS},
     {"sym_size.int", sym_size, .n_args = 3, .flags = OP_HOST},
     {"add", add, .n_args = 3, .flags = OP_HOST},
     {"sub", sub, .n_args = 3, .flags = OP_HOST},

@@ -1,0 +1,205 @@
+/* sconce bench -m: tokens per second of prompts and of decoding, at several depths. */
+#include "bench.h"
+#include "llm.h"
+#include "sconce_dev.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { LIST_MAX = 16, REPEATS_MAX = 100 };
+
+struct numbers {
+  size_t n;
+  long item[LIST_MAX];
+};
+
+static bool parse_list(const char *option, const char *text, struct numbers *out) {
+  *out = (struct numbers){0};
+  while (*text) {
+    char *end;
+    long n = strtol(text, &end, 10);
+    if (end == text || n < 0 || n > 10000000 || out->n == LIST_MAX || (*end && *end != ',')) {
+      fprintf(stderr, "sconce: %s is '%s', expected up to %d numbers with commas\n", option, text,
+              LIST_MAX);
+      return false;
+    }
+    out->item[out->n++] = n;
+    text = *end ? end + 1 : end;
+  }
+  return true;
+}
+
+static double now(void) {
+  struct timespec t;
+  timespec_get(&t, TIME_UTC);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* ---- one measurement ------------------------------------------------------------------------- */
+
+struct job {
+  bool decode;
+  long tokens, depth;
+};
+
+/* Ids without meaning; speed does not depend on them. */
+static int32_t any_id(const sconce_session_info *info, size_t i) {
+  return (int32_t)(1 + (i * 7919u) % (info->n_vocab > 2 ? info->n_vocab - 2 : 1));
+}
+
+/* Brings the session to the depth; the same ids again cost nothing. */
+static sconce_status go_to(struct llm *llm, int32_t *ids, long depth, sconce_error *err) {
+  sconce_session_info info = sconce_session_describe(llm->session);
+  for (long i = 0; i < depth; i++) ids[i] = any_id(&info, (size_t)i);
+  if (depth == 0) return sconce_session_rewind(llm->session, 0, err);
+  sconce_status status = sconce_session_prompt(llm->session, ids, (size_t)depth, NULL, NULL, err);
+  return status;
+}
+
+/* Decoding is what a caller sees: choose, deliver, append, with the device's work waited for. */
+static sconce_status decode(struct llm *llm, long n, sconce_error *err) {
+  for (long i = 0; i < n; i++) {
+    sconce_choice choice = {.id = 1};
+    sconce_status status = SCONCE_OK;
+    if (sconce_session_logits(llm->session))
+      status = sconce_session_choose(llm->session, &choice, err);
+    if (status == SCONCE_OK) status = sconce_session_append(llm->session, choice.id, err);
+    if (status != SCONCE_OK) return status;
+  }
+  return SCONCE_OK;
+}
+
+static sconce_status measure(struct llm *llm, int32_t *ids, const struct job *job, double *seconds,
+                             sconce_error *err) {
+  sconce_session_info info = sconce_session_describe(llm->session);
+  sconce_status status = go_to(llm, ids, job->depth, err);
+  if (status != SCONCE_OK) return status;
+  double start = now();
+  if (job->decode) {
+    status = decode(llm, job->tokens, err);
+  } else {
+    for (long i = 0; i < job->tokens; i++)
+      ids[job->depth + i] = any_id(&info, (size_t)(job->depth + i) * 31 + 5);
+    status = sconce_session_prompt(llm->session, ids, (size_t)(job->depth + job->tokens), NULL,
+                                   NULL, err);
+  }
+  *seconds = now() - start;
+  return status;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+struct row {
+  struct job job;
+  double mean, sd; /* tokens per second */
+  double share;    /* of the measured read bandwidth; 0 for prompts */
+};
+
+static void print_row(const struct row *r, const char *format, bool first) {
+  const char *kind = r->job.decode ? "tg" : "pp";
+  if (!strcmp(format, "json")) {
+    printf("%s{\"test\": \"%s\", \"tokens\": %ld, \"depth\": %ld, \"tokens_per_s\": %.3f, "
+           "\"sd\": %.3f, \"bandwidth_share\": %.4f}",
+           first ? "" : ",\n ", kind, r->job.tokens, r->job.depth, r->mean, r->sd, r->share);
+  } else if (!strcmp(format, "csv")) {
+    printf("%s,%ld,%ld,%.3f,%.3f,%.4f\n", kind, r->job.tokens, r->job.depth, r->mean, r->sd,
+           r->share);
+  } else {
+    char share[16] = "";
+    if (r->share > 0) snprintf(share, sizeof share, "%.1f %%", 100 * r->share);
+    printf("| %s%ld @ %ld | %.2f ± %.2f | %s |\n", kind, r->job.tokens, r->job.depth, r->mean,
+           r->sd, share);
+  }
+  fflush(stdout);
+}
+
+static void print_head(const struct llm *llm, const char *model, const char *format) {
+  const sconce_device_info *d = sconce_device_describe(llm->device);
+  sconce_stats s;
+  sconce_method_stats(llm->method, &s);
+  if (!strcmp(format, "json")) {
+    printf("{\"model\": ");
+    cli_json_text(stdout, model);
+    printf(", \"device\": ");
+    cli_json_text(stdout, d->name);
+    printf(", \"library\": \"%s %s\", \"gpu_bytes\": %llu, \"results\": [\n ", d->library,
+           d->library_version, (unsigned long long)(s.gpu_persistent + s.gpu_transient));
+  } else if (!strcmp(format, "csv")) {
+    puts("test,tokens,depth,tokens_per_s,sd,bandwidth_share");
+  } else {
+    char bytes[32];
+    printf("%s on %s (%s, %s %s), %s on the device\n\n| test | tokens/s | read bandwidth |\n"
+           "|---|---|---|\n",
+           model, d->name, d->api, d->library, d->library_version,
+           cli_bytes(bytes, s.gpu_persistent + s.gpu_transient));
+  }
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static int run_job(struct llm *llm, int32_t *ids, const struct job *job, long repeats,
+                   double bandwidth, const char *format, bool first) {
+  sconce_error err = {0};
+  double speed[REPEATS_MAX], seconds, sum = 0, squares = 0;
+  sconce_session_info info = sconce_session_describe(llm->session);
+  if (job->depth + job->tokens > (long)info.context) {
+    fprintf(stderr, "sconce: %ld tokens at depth %ld do not fit the context of %u\n", job->tokens,
+            job->depth, info.context);
+    return CLI_FAILED;
+  }
+  if (measure(llm, ids, job, &seconds, &err) != SCONCE_OK) return cli_fail(&err); /* warm up */
+  for (long i = 0; i < repeats; i++) {
+    if (measure(llm, ids, job, &seconds, &err) != SCONCE_OK) return cli_fail(&err);
+    speed[i] = (double)job->tokens / seconds;
+    sum += speed[i];
+  }
+  struct row row = {.job = *job, .mean = sum / (double)repeats};
+  for (long i = 0; i < repeats; i++) squares += (speed[i] - row.mean) * (speed[i] - row.mean);
+  row.sd = repeats > 1 ? sqrt(squares / (double)(repeats - 1)) : 0;
+  sconce_stats stats;
+  sconce_method_stats(llm->method, &stats);
+  double weights = (double)stats.gpu_persistent - (double)sconce_method_state_size(llm->method);
+  if (job->decode && bandwidth > 0) row.share = row.mean * weights / bandwidth;
+  print_row(&row, format, first);
+  return CLI_DONE;
+}
+
+static int run_all(struct llm *llm, const struct bench_llm *b) {
+  sconce_session_info info = sconce_session_describe(llm->session);
+  int32_t *ids = malloc((size_t)info.context * sizeof *ids);
+  if (!ids) return CLI_FAILED;
+  sconce_bandwidth bandwidth = {0};
+  sconce_error err = {0};
+  if (sconce_measure_bandwidth(llm->device, 0, &bandwidth, &err) != SCONCE_OK)
+    fprintf(stderr, "sconce: bandwidth not measured: %s\n", err.text);
+  struct numbers prompts, depths;
+  int result = CLI_USAGE;
+  if (parse_list("-p", b->prompts, &prompts) && parse_list("-d", b->depths, &depths)) {
+    result = CLI_DONE;
+    print_head(llm, b->options.model, b->format);
+    bool first = true;
+    for (size_t d = 0; d < depths.n && result == CLI_DONE; d++) {
+      for (size_t p = 0; p <= prompts.n && result == CLI_DONE; p++) {
+        struct job job = {.decode = p == prompts.n, .depth = depths.item[d]};
+        job.tokens = job.decode ? b->n_decode : prompts.item[p];
+        if (job.tokens == 0) continue;
+        result = run_job(llm, ids, &job, b->repeats, bandwidth.read_bytes_per_s, b->format, first);
+        first = false;
+      }
+    }
+    if (!strcmp(b->format, "json")) puts("\n]}");
+  }
+  free(ids);
+  return result;
+}
+
+int bench_llm(const struct bench_llm *b) {
+  sconce_sampler_desc greedy = {.temperature = 0};
+  struct llm llm;
+  int result = llm_open(&llm, &b->options, &greedy);
+  if (result == CLI_DONE) result = run_all(&llm, b);
+  llm_close(&llm);
+  return result;
+}

@@ -1,0 +1,266 @@
+/* sconce chat: a conversation in the terminal. */
+#define _POSIX_C_SOURCE 200809L
+#include "line.h"
+#include "llm.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage_head[] =
+    "usage: sconce chat -m model.pte [OPTION]…\n\n"
+    "Talks with a model. Ctrl-C stops an answer, Ctrl-D leaves; /help lists the commands.\n\n"
+    "  --system TEXT       what the model is told first\n"
+    "  --chat NAME         the family's template: chatml, smollm2, llama3, llama2, plain\n"
+    "                      (default: what the tokenizer shows)\n"
+    "  -n N                at most N tokens an answer\n";
+
+static const char commands[] = "  /reset       start over\n"
+                               "  /save FILE   keep the conversation\n"
+                               "  /load FILE   take up a kept one\n"
+                               "  /stats       memory and speed\n"
+                               "  /quit        leave (Ctrl-D too)\n";
+
+struct chat {
+  struct llm llm;
+  const char *family, *system;
+  uint32_t max_new;
+  sconce_message *messages; /* contents are owned */
+  size_t n_messages, cap;
+  bool colour;
+  char *answer; /* being written */
+  size_t n_answer, cap_answer;
+  sconce_generate_result last;
+};
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static bool add_message(struct chat *c, const char *role, const char *text, size_t size) {
+  if (c->n_messages == c->cap) {
+    size_t cap = c->cap ? 2 * c->cap : 16;
+    sconce_message *more = realloc(c->messages, cap * sizeof *more);
+    if (!more) return false;
+    c->messages = more;
+    c->cap = cap;
+  }
+  char *copy = malloc(size + 1);
+  if (!copy) return false;
+  memcpy(copy, text, size);
+  copy[size] = 0;
+  c->messages[c->n_messages++] = (sconce_message){role, copy, size};
+  return true;
+}
+
+static void drop_messages(struct chat *c, size_t keep) {
+  while (c->n_messages > keep) free((void *)(uintptr_t)c->messages[--c->n_messages].content);
+}
+
+static bool start_over(struct chat *c) {
+  drop_messages(c, 0);
+  return !c->system || add_message(c, "system", c->system, strlen(c->system));
+}
+
+/* ---- an answer ------------------------------------------------------------------------------- */
+
+static void progress(void *user, size_t done, size_t all) {
+  const struct chat *c = user;
+  if (!c->llm.quiet && all > 64) llm_progress(done, all);
+}
+
+static bool on_text(void *user, const char *text, size_t size, sconce_choice choice) {
+  (void)choice;
+  struct chat *c = user;
+  fwrite(text, 1, size, stdout);
+  fflush(stdout);
+  if (c->n_answer + size > c->cap_answer) {
+    size_t cap = 2 * (c->n_answer + size);
+    char *more = realloc(c->answer, cap);
+    if (!more) return false;
+    c->answer = more;
+    c->cap_answer = cap;
+  }
+  memcpy(c->answer + c->n_answer, text, size);
+  c->n_answer += size;
+  return !llm_interrupted();
+}
+
+/* The whole conversation is rendered; the session computes only what it has not seen. */
+static sconce_status answer(struct chat *c, sconce_error *err) {
+  sconce_chat_desc desc = {
+      .family = c->family, .messages = c->messages, .n_messages = c->n_messages};
+  const int32_t *ids;
+  size_t n;
+  sconce_status status = sconce_chat_encode(c->llm.tokenizer, &desc, &ids, &n, err);
+  if (status != SCONCE_OK) return status;
+  int32_t *prompt = malloc((n + 1) * sizeof *prompt);
+  if (!prompt) return SCONCE_NO_MEMORY;
+  memcpy(prompt, ids, n * sizeof *prompt);
+  c->n_answer = 0;
+  sconce_generate_desc generate = {.prompt = prompt,
+                                   .n_prompt = n,
+                                   .max_new = c->max_new,
+                                   .progress = progress,
+                                   .on_text = on_text,
+                                   .user = c};
+  llm_catch_interrupt(true);
+  status = sconce_session_generate(c->llm.session, &generate, &c->last, err);
+  llm_catch_interrupt(false);
+  free(prompt);
+  return status;
+}
+
+static void say(struct chat *c, const char *text) {
+  sconce_error err = {0};
+  size_t before = c->n_messages;
+  if (!add_message(c, "user", text, strlen(text))) return;
+  if (c->colour) fputs("\033[36m", stdout);
+  sconce_status status = answer(c, &err);
+  if (c->colour) fputs("\033[0m", stdout);
+  putchar('\n');
+  if (status != SCONCE_OK) {
+    cli_fail(&err);
+    drop_messages(c, before);
+    return;
+  }
+  add_message(c, "assistant", c->answer ? c->answer : "", c->n_answer);
+  if (c->last.stop == SCONCE_STOP_CONTEXT)
+    fputs("(the context is full: /reset starts over)\n", stderr);
+  if (c->last.stop == SCONCE_STOP_CALLER) fputs("(stopped)\n", stderr);
+}
+
+/* ---- commands -------------------------------------------------------------------------------- */
+
+static void print_stats(struct chat *c) {
+  sconce_stats s;
+  sconce_method_stats(c->llm.method, &s);
+  sconce_session_info info = sconce_session_describe(c->llm.session);
+  char a[32], b[32], d[32];
+  printf("position %u of %u; GPU %s of weights and state, %s transient; host %s\n", info.position,
+         info.context, cli_bytes(a, s.gpu_persistent), cli_bytes(b, s.gpu_transient),
+         cli_bytes(d, s.host));
+  if (c->last.n_new)
+    printf("last answer: %zu new of %zu prompt tokens in %.2f s, %zu tokens at %.1f tokens/s\n",
+           c->last.n_prompt - c->last.n_reused, c->last.n_prompt, c->last.prompt_s, c->last.n_new,
+           (double)c->last.n_new / c->last.new_s);
+}
+
+/* Messages beside the session's own file, so that the next turn is rendered as before. */
+static bool messages_path(const char *path, char *out, size_t size) {
+  int n = snprintf(out, size, "%s.messages", path);
+  return n > 0 && (size_t)n < size;
+}
+
+static bool save_messages(const struct chat *c, const char *path) {
+  FILE *file = fopen(path, "wb");
+  if (!file) return false;
+  for (size_t i = 0; i < c->n_messages; i++) {
+    const sconce_message *m = &c->messages[i];
+    fprintf(file, "%s %zu\n", m->role, m->size);
+    fwrite(m->content, 1, m->size, file);
+    fputc('\n', file);
+  }
+  return fclose(file) == 0;
+}
+
+static bool load_messages(struct chat *c, const char *path) {
+  FILE *file = fopen(path, "rb");
+  if (!file) return false;
+  drop_messages(c, 0);
+  char role[16];
+  size_t size;
+  bool ok = true;
+  while (ok && fscanf(file, "%15s %zu", role, &size) == 2) {
+    static const char *const roles[] = {"system", "user", "assistant"};
+    const char *known = NULL;
+    for (int i = 0; i < 3; i++)
+      if (!strcmp(role, roles[i])) known = roles[i];
+    char *text = known && size < ((size_t)1 << 30) && fgetc(file) == '\n' ? malloc(size + 1) : NULL;
+    ok = text && fread(text, 1, size, file) == size && add_message(c, known, text, size);
+    free(text);
+  }
+  fclose(file);
+  if (!ok) start_over(c);
+  return ok;
+}
+
+static void save_or_load(struct chat *c, bool save, const char *path) {
+  sconce_error err = {0};
+  char beside[1200];
+  if (!*path || !messages_path(path, beside, sizeof beside)) {
+    fputs("name a file\n", stderr);
+    return;
+  }
+  sconce_status status = save ? sconce_session_save(c->llm.session, path, &err)
+                              : sconce_session_load(c->llm.session, path, &err);
+  if (status != SCONCE_OK)
+    cli_fail(&err);
+  else if (save ? !save_messages(c, beside) : !load_messages(c, beside))
+    fprintf(stderr, "sconce: cannot %s %s\n", save ? "write" : "read", beside);
+  else
+    printf("%s %s, %zu messages\n", save ? "saved" : "loaded", path, c->n_messages);
+}
+
+/* false: leave. */
+static bool command(struct chat *c, const char *line) {
+  sconce_error err = {0};
+  if (!strcmp(line, "/quit") || !strcmp(line, "/exit")) return false;
+  if (!strcmp(line, "/reset")) {
+    start_over(c);
+    if (sconce_session_rewind(c->llm.session, 0, &err) != SCONCE_OK) cli_fail(&err);
+  } else if (!strcmp(line, "/stats")) {
+    print_stats(c);
+  } else if (!strncmp(line, "/save", 5) && (line[5] == ' ' || !line[5])) {
+    save_or_load(c, true, line + 5 + (line[5] == ' '));
+  } else if (!strncmp(line, "/load", 5) && (line[5] == ' ' || !line[5])) {
+    save_or_load(c, false, line + 5 + (line[5] == ' '));
+  } else {
+    if (strcmp(line, "/help") != 0) printf("unknown command '%s'\n", line);
+    fputs(commands, stdout);
+  }
+  return true;
+}
+
+static void converse(struct chat *c) {
+  struct line_editor editor = {0};
+  const char *line;
+  while ((line = line_read(&editor, c->colour ? "\033[1m> \033[0m" : "> "))) {
+    if (!*line) continue;
+    if (*line == '/') {
+      if (!command(c, line)) break;
+    } else {
+      say(c, line);
+    }
+  }
+  line_free(&editor);
+}
+
+int cli_chat(int argc, char **argv) {
+  struct llm_options o = {0};
+  struct chat c = {0};
+  bool help;
+  const char *n_text = "0";
+  const struct cli_option options[] = {LLM_OPTIONS(o),
+                                       {"--system", &c.system, NULL},
+                                       {"--chat", &c.family, NULL},
+                                       {"-n", &n_text, NULL},
+                                       {0}};
+  char usage[4096];
+  snprintf(usage, sizeof usage, "%s%s", usage_head, llm_options_help);
+  int at = cli_parse(argc, argv, options, usage, &help);
+  if (help) return CLI_DONE;
+  sconce_sampler_desc sampler;
+  long n = cli_number("-n", n_text, 0, 100000000);
+  if (at != argc || n < 0 || !o.model || llm_sampler(&o, &sampler) != CLI_DONE) {
+    if (at >= 0 && n >= 0 && !o.model) fprintf(stderr, "sconce: no model: give one with -m\n");
+    return CLI_USAGE;
+  }
+  c.max_new = (uint32_t)n;
+  c.colour = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
+  int result = llm_open(&c.llm, &o, &sampler);
+  if (result == CLI_DONE && start_over(&c)) converse(&c);
+  drop_messages(&c, 0);
+  free(c.messages);
+  free(c.answer);
+  llm_close(&c.llm);
+  return result;
+}

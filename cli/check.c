@@ -1,0 +1,181 @@
+/* sconce check: models against goldens, as text, JSON and JUnit. The library finds and runs the
+ * cases; this file prints. */
+#include "cli.h"
+
+#include "sconce_dev.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: sconce check DIR… [--filter TEXT] [--json] [--junit FILE] [-v]\n"
+    "       sconce check MODEL.pte --golden X.golden.json [--tolerance T] […]\n\n"
+    "Runs models on the device and compares what they compute with what was shipped with them.\n"
+    "A DIR is searched for folders with a case.json, and for X.golden.json beside X.pte; see\n"
+    "docs/checking.md. Prints a line for each case that fails. A case that this build or this\n"
+    "device does not support has failed, and so has a search that finds nothing.\n\n"
+    "  --golden FILE   what MODEL.pte should compute\n"
+    "  --tolerance T   how far a number may be off, absolute (goldens only)\n"
+    "  --filter TEXT   only cases whose name contains TEXT\n"
+    "  --json          one object for programs\n"
+    "  --junit FILE    the same for CI\n"
+    "  -v              a line for each case that passes, too\n";
+
+struct report {
+  bool json, verbose;
+  FILE *junit;
+  unsigned passed, failed;
+};
+
+/* ---- one case -------------------------------------------------------------------------------- */
+
+/* JSON has no infinity. */
+static void json_number(const char *key, double v) {
+  if (isfinite(v))
+    printf(", \"%s\": %.9g", key, v);
+  else
+    printf(", \"%s\": null", key);
+}
+
+static void print_json(const struct report *r, const sconce_check_result *c) {
+  printf("%s\n    {\"name\": ", r->passed + r->failed ? "," : "");
+  cli_json_text(stdout, c->name);
+  printf(", \"passed\": %s, \"calls\": %u", c->why.status ? "false" : "true", c->calls);
+  json_number("worst_abs", c->worst_abs);
+  json_number("worst_rel", c->worst_rel);
+  printf(", \"seconds\": %.3f", c->seconds);
+  if (c->why.status) {
+    printf(", \"status\": \"%s\", \"why\": ", sconce_status_name(c->why.status));
+    cli_json_text(stdout, c->why.text);
+  }
+  putchar('}');
+}
+
+static void print_text(const struct report *r, const sconce_check_result *c) {
+  sconce_status status = c->why.status;
+  if (status == SCONCE_OK && !r->verbose) return;
+  printf("%s %s: ", status ? "FAIL" : "ok", c->name);
+  if (status) printf("%s: %s", sconce_status_name(status), c->why.text);
+  /* What did not load has no worst error. */
+  if (status == SCONCE_OK || status == SCONCE_WRONG_RESULT)
+    printf("%sworst abs %.3g, rel %.3g, %u %s, %.2f s", status ? "; " : "", c->worst_abs,
+           c->worst_rel, c->calls, c->calls == 1 ? "call" : "calls", c->seconds);
+  putchar('\n');
+}
+
+static void xml_text(FILE *out, const char *text) {
+  for (; *text; text++) {
+    if (*text == '<' || *text == '>' || *text == '&' || *text == '"')
+      fprintf(out, "&#%d;", *text);
+    else
+      fputc((unsigned char)*text < 0x20 ? ' ' : *text, out);
+  }
+}
+
+static void write_junit(FILE *out, const sconce_check_result *c) {
+  fputs("<testcase classname=\"check\" name=\"", out);
+  xml_text(out, c->name);
+  fprintf(out, "\" time=\"%.3f\">", c->seconds);
+  if (c->why.status) {
+    fprintf(out, "<failure type=\"%s\" message=\"", sconce_status_name(c->why.status));
+    xml_text(out, c->why.text);
+    fputs("\"/>", out);
+  }
+  fputs("</testcase>\n", out);
+}
+
+static void take(void *user, const sconce_check_result *c) {
+  struct report *r = user;
+  if (r->json)
+    print_json(r, c);
+  else
+    print_text(r, c);
+  if (r->junit) write_junit(r->junit, c);
+  if (c->why.status)
+    r->failed++;
+  else
+    r->passed++;
+  fflush(stdout); /* a long check shows how far it is, in a pipe too */
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static int check_all(sconce_device *device, const struct cli_list *paths, sconce_check_desc *desc,
+                     struct report *r) {
+  sconce_error err = {0};
+  const sconce_device_info *info = sconce_device_describe(device);
+  int result = CLI_DONE;
+  if (r->json) {
+    fputs("{\"device\": ", stdout);
+    cli_json_text(stdout, info->name);
+    fputs(", \"cases\": [", stdout);
+  }
+  if (r->junit) fputs("<?xml version=\"1.0\"?>\n<testsuite name=\"sconce check\">\n", r->junit);
+  for (int i = 0; i < paths->n; i++) {
+    desc->path = paths->items[i];
+    if (sconce_check(device, desc, &err) == SCONCE_OK) continue;
+    result = cli_fail(&err);
+    if (err.status == SCONCE_DEVICE_LOST) break;
+  }
+  if (r->junit) fputs("</testsuite>\n", r->junit);
+  if (r->passed + r->failed == 0 && result == CLI_DONE) fputs("sconce: no case found\n", stderr);
+  if (r->json) printf("\n  ], \"passed\": %u, \"failed\": %u}\n", r->passed, r->failed);
+  if (!r->json) printf("%u passed, %u failed\n", r->passed, r->failed);
+  return r->failed || !r->passed ? CLI_FAILED : result;
+}
+
+static bool read_tolerance(const char *text, double *out) {
+  char *end;
+  *out = strtod(text, &end);
+  if (*text && !*end && isfinite(*out) && *out > 0) return true;
+  fprintf(stderr, "sconce: --tolerance is '%s', expected a number above 0\n", text);
+  return false;
+}
+
+static int check(const struct cli_list *paths, sconce_check_desc *desc, struct report *r,
+                 const char *junit) {
+  sconce_device *device;
+  sconce_error err = {0};
+  if (junit && !(r->junit = fopen(junit, "w"))) {
+    fprintf(stderr, "sconce: cannot write %s\n", junit);
+    return CLI_FAILED;
+  }
+  int result = CLI_FAILED;
+  if (cli_open_device(&device, false, &err) != SCONCE_OK) {
+    cli_fail(&err);
+  } else {
+    result = check_all(device, paths, desc, r);
+    sconce_device_close(device);
+  }
+  if (r->junit && fclose(r->junit) != 0) {
+    fprintf(stderr, "sconce: cannot write %s\n", junit);
+    result = CLI_FAILED;
+  }
+  return result;
+}
+
+int cli_check(int argc, char **argv) {
+  bool help;
+  const char *junit = NULL, *tolerance = NULL;
+  struct cli_list paths = {0};
+  struct report r = {0};
+  sconce_check_desc desc = {.each = take, .user = &r};
+  const struct cli_option options[] = {{"", .list = &paths},
+                                       {"--golden", .value = &desc.golden},
+                                       {"--tolerance", .value = &tolerance},
+                                       {"--filter", .value = &desc.filter},
+                                       {"--junit", .value = &junit},
+                                       {"--json", .flag = &r.json},
+                                       {"-v", .flag = &r.verbose},
+                                       {0}};
+  int result = CLI_USAGE, at = cli_parse(argc, argv, options, usage, &help);
+  if (help)
+    result = CLI_DONE;
+  else if (at >= 0 && (paths.n == 0 || (desc.golden && paths.n != 1)))
+    fputs(usage, stderr);
+  else if (at >= 0 && (!tolerance || read_tolerance(tolerance, &desc.tolerance)))
+    result = check(&paths, &desc, &r, junit);
+  free(paths.items);
+  return result;
+}

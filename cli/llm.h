@@ -1,0 +1,51 @@
+/* What the verbs for language models share. */
+#ifndef CLI_LLM_H
+#define CLI_LLM_H
+
+#include "cli.h"
+#include "sconce_llm.h"
+
+/* Words of the command line, as given. */
+struct llm_options {
+  const char *model, *tokenizer, *method;
+  const char *temperature, *top_k, *top_p, *min_p, *penalty, *seed;
+  bool verbose, json;
+};
+#define LLM_OPTIONS(o)                                                                             \
+  {"-m", &(o).model, NULL}, {"--model", &(o).model, NULL}, {"-t", &(o).tokenizer, NULL},           \
+      {"--tokenizer", &(o).tokenizer, NULL}, {"--method", &(o).method, NULL},                      \
+      {"--temp", &(o).temperature, NULL}, {"--top-k", &(o).top_k, NULL},                           \
+      {"--top-p", &(o).top_p, NULL}, {"--min-p", &(o).min_p, NULL},                                \
+      {"--repeat-penalty", &(o).penalty, NULL}, {"--seed", &(o).seed, NULL},                       \
+      {"-v", NULL, &(o).verbose}, {                                                                \
+    "--json", NULL, &(o).json                                                                      \
+  }
+extern const char llm_options_help[];
+
+struct llm {
+  sconce_device *device;
+  sconce_model *model;
+  sconce_method *method;
+  sconce_tokenizer *tokenizer;
+  sconce_session *session;
+  bool quiet; /* no progress: not a terminal, or --json */
+};
+
+/* Reads the sampler's numbers; CLI_USAGE with a complaint if one is wrong. */
+int llm_sampler(const struct llm_options *options, sconce_sampler_desc *out);
+/* Opens everything, with progress on a terminal; says which tokenizer was taken if it had to look
+ * for one. CLI_DONE, or CLI_FAILED after a complaint. */
+int llm_open(struct llm *llm, const struct llm_options *options,
+             const sconce_sampler_desc *sampler);
+void llm_close(struct llm *llm);
+
+/* A bar on stderr while a prompt is read; size 0 clears it. */
+void llm_progress(size_t done, size_t all);
+
+/* Ctrl-C while this is on sets the flag instead of ending the program. */
+void llm_catch_interrupt(bool on);
+bool llm_interrupted(void);
+
+const char *llm_stop_name(sconce_stop stop);
+
+#endif

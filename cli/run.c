@@ -1,0 +1,246 @@
+#define _POSIX_C_SOURCE 200809L
+/* sconce run: one method, inputs from files or made up, outputs printed, saved, timed. */
+#include "cli.h"
+#include "tensor.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+static const char usage[] =
+    "usage: sconce run MODEL.pte [--method NAME] [--data X.ptd]… [--input WORD]…\n"
+    "                  [--output-dir DIR] [--repeat N] [--stats] [--profile FILE]\n\n"
+    "Runs a method and prints what it gives: dtype, dims, range, the first values.\n\n"
+    "  --method NAME     default: forward\n"
+    "  --data FILE       a .ptd file with the model's constants; may be repeated\n"
+    "  --input WORD      the method's inputs one after another: a .npy file, or made up in the\n"
+    "                    dtype of the input: zeros:1x3x224x224, ones:…, rand:… (the same numbers\n"
+    "                    in [0, 1) each time; integers 0 or 1), ints:1,2,3 (along the last dim);\n"
+    "                    inputs that are not given are zeros of the largest dims\n"
+    "  --output-dir DIR  writes output0.npy, output1.npy, … there\n"
+    "  --repeat N        runs N times more and prints the median and the shortest time\n"
+    "  --stats           memory and counts\n"
+    "  --profile FILE    the time of each kernel as a Chrome trace (needs timestamps)\n";
+
+struct options {
+  const char *method, *output_dir, *repeat, *profile;
+  bool stats;
+  struct cli_list words, data, inputs;
+};
+
+/* ---- inputs ---------------------------------------------------------------------------------- */
+
+static bool set_input(sconce_method *method, uint32_t i, const char *word) {
+  sconce_tensor bound, tensor;
+  void *data;
+  sconce_error err = {0};
+  if (!sconce_method_input_info(method, i, &bound)) {
+    fprintf(stderr, "sconce: --input %s: the method has %u inputs\n", word,
+            sconce_method_n_inputs(method));
+    return false;
+  }
+  if (!(word ? input_make(word, &bound, &tensor, &data) : input_zeros(&bound, &tensor, &data)))
+    return false;
+  sconce_status status = sconce_method_set_input(method, i, &tensor, &err);
+  free(data);
+  /* A scalar that was traced keeps its value, and refuses a zero that nobody asked for. */
+  if (status == SCONCE_OK || (!word && bound.rank == 0)) return true;
+  cli_fail(&err);
+  return false;
+}
+
+static bool set_inputs(sconce_method *method, const struct cli_list *words) {
+  uint32_t n = sconce_method_n_inputs(method), given = (uint32_t)words->n;
+  for (uint32_t i = 0; i < n || i < given; i++)
+    if (!set_input(method, i, i < given ? words->items[i] : NULL)) return false;
+  return true;
+}
+
+/* ---- outputs --------------------------------------------------------------------------------- */
+
+static void print_values(const sconce_tensor *t) {
+  enum { SHOWN = 8 };
+  double low = INFINITY, high = -INFINITY, sum = 0;
+  uint64_t n = cli_numel(t), n_finite = 0;
+  for (uint64_t i = 0; i < n; i++) {
+    double v = cli_element(t, i);
+    if (!isfinite(v)) continue;
+    if (v < low) low = v;
+    if (v > high) high = v;
+    sum += v;
+    n_finite++;
+  }
+  if (n_finite) printf("  min %.6g  max %.6g  mean %.6g", low, high, sum / (double)n_finite);
+  if (n_finite < n) printf("  %llu not finite", (unsigned long long)(n - n_finite));
+  fputs(n ? "\n " : "\n", stdout);
+  for (uint64_t i = 0; i < n && i < SHOWN; i++) printf(" %.6g", cli_element(t, i));
+  if (n) puts(n > SHOWN ? " …" : "");
+}
+
+static bool save(const char *folder, uint32_t i, const sconce_tensor *t) {
+  char path[4096];
+  int n = snprintf(path, sizeof path, "%s/output%u.npy", folder, i);
+  if (n > 0 && (size_t)n < sizeof path) return npy_write(path, t);
+  fputs("sconce: --output-dir is too long\n", stderr);
+  return false;
+}
+
+static bool show_outputs(sconce_method *method, const char *folder) {
+  if (folder && mkdir(folder, 0777) != 0 && errno != EEXIST) {
+    fprintf(stderr, "sconce: %s: %s\n", folder, strerror(errno));
+    return false;
+  }
+  for (uint32_t i = 0; i < sconce_method_n_outputs(method); i++) {
+    sconce_tensor t;
+    sconce_error err = {0};
+    char dims[128];
+    if (sconce_method_output(method, i, &t, &err) != SCONCE_OK) return !cli_fail(&err);
+    printf("output %u: %s %s", i, sconce_dtype_name(t.dtype), cli_dims(dims, &t));
+    print_values(&t);
+    if (folder && !save(folder, i, &t)) return false;
+  }
+  return true;
+}
+
+/* ---- time and memory ------------------------------------------------------------------------- */
+
+static double now_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* The first run, which may compile kernels, is told apart from the others. */
+static bool run_timed(sconce_method *method, long repeats) {
+  sconce_error err = {0};
+  double *ms = calloc((size_t)repeats + 1, sizeof *ms);
+  if (!ms) {
+    fputs("sconce: out of memory\n", stderr);
+    return false;
+  }
+  sconce_status status = SCONCE_OK;
+  for (long i = 0; i <= repeats && status == SCONCE_OK; i++) {
+    double start = now_ms();
+    status = sconce_method_run(method, &err);
+    ms[i] = now_ms() - start;
+  }
+  if (status == SCONCE_OK && repeats > 0) {
+    double first = ms[0], *rest = ms + 1;
+    qsort(rest, (size_t)repeats, sizeof *rest, by_value);
+    printf("first run %.3f ms; %ld runs: median %.3f ms, min %.3f ms\n", first, repeats,
+           rest[repeats / 2], rest[0]);
+  }
+  free(ms);
+  if (status != SCONCE_OK) cli_fail(&err);
+  return status == SCONCE_OK;
+}
+
+static void print_stats(const sconce_method *method) {
+  sconce_stats s;
+  char a[32], b[32], c[32], d[32], e[32];
+  sconce_method_stats(method, &s);
+  printf("GPU memory: %s persistent, %s transient, %s staging, %s parameters; host: %s\n",
+         cli_bytes(a, s.gpu_persistent), cli_bytes(b, s.gpu_transient), cli_bytes(c, s.gpu_staging),
+         cli_bytes(d, s.gpu_params), cli_bytes(e, s.host));
+  printf(
+      "%u nodes, %u dispatches, %u nodes planned in the last call, %llu parameter slots written\n",
+      s.nodes, s.dispatches, s.nodes_planned, (unsigned long long)s.params_written);
+  printf("%u buffers, %u bind groups, %u kernels alive; %llu buffers and groups made\n",
+         s.gpu_buffers, s.gpu_groups, s.gpu_kernels, (unsigned long long)s.gpu_objects_made);
+}
+
+/* ---- profile --------------------------------------------------------------------------------- */
+
+struct trace {
+  FILE *file;
+  unsigned events;
+};
+
+/* A complete event of the trace format: times in microseconds. */
+static void write_event(void *user, const char *node, const char *kernel, uint64_t from,
+                        uint64_t to) {
+  struct trace *trace = user;
+  fputs(trace->events++ ? ",\n{\"name\": " : "[\n{\"name\": ", trace->file);
+  cli_json_text(trace->file, node);
+  fputs(", \"cat\": \"kernel\", \"args\": {\"kernel\": ", trace->file);
+  cli_json_text(trace->file, kernel);
+  fprintf(trace->file, "}, \"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"ts\": %.3f, \"dur\": %.3f}",
+          (double)from * 1e-3, (double)(to - from) * 1e-3);
+}
+
+static bool profile(sconce_method *method, const char *path) {
+  sconce_error err = {0};
+  struct trace trace = {.file = fopen(path, "w")};
+  if (!trace.file) {
+    fprintf(stderr, "sconce: %s: %s\n", path, strerror(errno));
+    return false;
+  }
+  sconce_status status = sconce_method_profile(method, write_event, &trace, &err);
+  fputs(trace.events ? "\n]\n" : "[]\n", trace.file);
+  bool written = fclose(trace.file) == 0;
+  if (!written) fprintf(stderr, "sconce: cannot write %s\n", path);
+  if (status != SCONCE_OK) cli_fail(&err);
+  return written && status == SCONCE_OK;
+}
+
+/* ---- the verb -------------------------------------------------------------------------------- */
+
+static int run_method(sconce_method *method, const struct options *o, long repeats) {
+  bool ok = set_inputs(method, &o->inputs) && run_timed(method, repeats) &&
+            show_outputs(method, o->output_dir);
+  if (ok && o->stats) print_stats(method);
+  if (ok && o->profile) ok = profile(method, o->profile);
+  return ok ? CLI_DONE : CLI_FAILED;
+}
+
+static int run(const struct options *o, long repeats) {
+  sconce_device *device = NULL;
+  sconce_model *model = NULL;
+  sconce_method *method = NULL;
+  sconce_error err = {0};
+  sconce_model_desc desc = {
+      .path = o->words.items[0], .data_paths = o->data.items, .n_data_paths = (uint32_t)o->data.n};
+  sconce_status status = cli_open_device(&device, false, &err);
+  if (status == SCONCE_OK) status = sconce_model_open(&model, device, &desc, &err);
+  if (status == SCONCE_OK) status = sconce_method_open(&method, model, o->method, &err);
+  int result = status == SCONCE_OK ? run_method(method, o, repeats) : cli_fail(&err);
+  sconce_method_close(method);
+  sconce_model_close(model);
+  sconce_device_close(device);
+  return result;
+}
+
+int cli_run(int argc, char **argv) {
+  bool help;
+  struct options o = {.repeat = "0"};
+  const struct cli_option options[] = {{"", .list = &o.words},
+                                       {"--method", .value = &o.method},
+                                       {"--data", .list = &o.data},
+                                       {"--input", .list = &o.inputs},
+                                       {"--output-dir", .value = &o.output_dir},
+                                       {"--repeat", .value = &o.repeat},
+                                       {"--stats", .flag = &o.stats},
+                                       {"--profile", .value = &o.profile},
+                                       {0}};
+  int result = CLI_USAGE, at = cli_parse(argc, argv, options, usage, &help);
+  if (help)
+    result = CLI_DONE;
+  else if (at >= 0 && o.words.n != 1)
+    fputs(usage, stderr);
+  else if (at >= 0) {
+    long repeats = cli_number("--repeat", o.repeat, 0, 1000000);
+    if (repeats >= 0) result = run(&o, repeats);
+  }
+  free(o.words.items);
+  free(o.data.items);
+  free(o.inputs.items);
+  return result;
+}

@@ -1,0 +1,271 @@
+/* Sconce for language models: text to token ids and back, the choice of the next token, chat.
+ *
+ * The world in one paragraph. A *tokenizer* is opened from the file that a model came with; which
+ * of the four formats it is shows in its content. It turns text into ids and ids into text. What it
+ * returns by pointer (ids, text, names) it owns; the comment says until when. A *sampler* picks the
+ * next id from a row of logits and remembers nothing: the same seed, position and input give the
+ * same choice. *Chat* renders messages the way a family of models was trained.
+ *
+ * Text is UTF-8 with an explicit size and may contain NUL. Bytes that are no valid UTF-8 are read
+ * as U+FFFD, one per invalid sequence, as the tokenizers' originals do. Ids are int32_t; -1 is no
+ * token. Errors, threads and descriptors: as in sconce.h. */
+#ifndef SCONCE_LLM_H
+#define SCONCE_LLM_H
+
+#include "sconce.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- tokenizer ------------------------------------------------------------------------------- */
+
+typedef struct sconce_tokenizer sconce_tokenizer;
+
+typedef struct sconce_tokenizer_desc {
+  const char *path; /* a file: SentencePiece .model, llama2.c .bin, Hugging Face tokenizer.json,
+                       tiktoken .model of Llama 3; tokenizer_config.json beside it is read too */
+  const void *data; /* or its bytes, borrowed during the call */
+  size_t size;
+  const void *config; /* with data: the bytes of a tokenizer_config.json, or NULL */
+  size_t config_size;
+  sconce_allocator allocator; /* default: the C library's */
+} sconce_tokenizer_desc;
+
+typedef struct sconce_tokenizer_info {
+  const char *kind; /* "sentencepiece bpe", "sentencepiece unigram", "llama2.c", "tiktoken",
+                       "hugging face bpe" */
+  uint32_t n_vocab; /* ids are below this; a model's logits may have more */
+  int32_t bos, eos; /* -1: none */
+  bool add_bos;     /* the model expects bos in front of a text */
+  const char *chat_template; /* the file's own Jinja text, or NULL */
+} sconce_tokenizer_info;
+
+/* On failure *out is NULL and nothing is kept. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_tokenizer_open(sconce_tokenizer **out,
+                                                            const sconce_tokenizer_desc *desc,
+                                                            sconce_error *err);
+SCONCE_API void sconce_tokenizer_close(sconce_tokenizer *tokenizer); /* NULL is fine */
+
+/* Valid until close. */
+SCONCE_API const sconce_tokenizer_info *
+sconce_tokenizer_describe(const sconce_tokenizer *tokenizer);
+
+enum {
+  SCONCE_ENCODE_BOS = 1,       /* bos first, if the vocabulary has one */
+  SCONCE_ENCODE_SPECIAL = 2,   /* "<|im_end|>" and the like in the text are their ids, not text:
+                                  never for text from someone else */
+  SCONCE_ENCODE_CONTINUES = 4, /* the text follows other text: no space is put in front */
+};
+
+/* The ids of a text, valid until the next call with this tokenizer. Time grows with the size times
+ * its logarithm at worst; texts of 1 GiB and more are refused. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_tokenizer_encode(sconce_tokenizer *tokenizer,
+                                                              const char *text, size_t size,
+                                                              uint32_t flags, const int32_t **ids,
+                                                              size_t *n_ids, sconce_error *err);
+
+/* What one id stands for, exactly: bytes that need not be whole characters; the name of a special
+ * token; empty if there is no such id. Valid until close. */
+SCONCE_API const char *sconce_tokenizer_piece(const sconce_tokenizer *tokenizer, int32_t id,
+                                              size_t *size);
+/* The id of a special token by its text ("<|im_end|>", "<s>"), or -1. */
+SCONCE_API int32_t sconce_tokenizer_special(const sconce_tokenizer *tokenizer, const char *text);
+SCONCE_API bool sconce_tokenizer_is_special(const sconce_tokenizer *tokenizer, int32_t id);
+/* Does a model say with this id that its text or its turn is over? (eos, <|eot_id|>, …) */
+SCONCE_API bool sconce_tokenizer_is_end(const sconce_tokenizer *tokenizer, int32_t id);
+
+enum {
+  SCONCE_DECODE_SPECIAL = 1,   /* special tokens give their text; else nothing */
+  SCONCE_DECODE_CONTINUES = 2, /* other text is in front: a leading space stays */
+};
+
+/* The text of ids, always valid UTF-8 (what is none becomes U+FFFD) with a NUL behind it; valid
+ * until the next call with this tokenizer. An id outside the vocabulary is an error. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_tokenizer_decode(sconce_tokenizer *tokenizer,
+                                                              const int32_t *ids, size_t n_ids,
+                                                              uint32_t flags, const char **text,
+                                                              size_t *size, sconce_error *err);
+
+/* The same text as it comes, id by id, never cut inside a character. A plain value, nothing to
+ * close: set tokenizer and flags, the rest to zero. */
+typedef struct sconce_stream {
+  sconce_tokenizer *tokenizer;
+  uint32_t flags; /* SCONCE_DECODE_… */
+  bool started;
+  uint8_t n_held;
+  char held[4]; /* the start of a character that is not complete yet */
+} sconce_stream;
+
+/* What can be shown after this id, possibly nothing; valid until the next call with the tokenizer,
+ * NUL-terminated. Cannot fail: an id outside the vocabulary gives nothing. */
+SCONCE_API const char *sconce_stream_push(sconce_stream *stream, int32_t id, size_t *size);
+/* At the end: U+FFFD if a character stayed incomplete, else nothing. */
+SCONCE_API const char *sconce_stream_end(sconce_stream *stream, size_t *size);
+
+/* ---- chat ------------------------------------------------------------------------------------ */
+
+typedef struct sconce_message {
+  const char *role; /* "system", "user", "assistant" */
+  const char *content;
+  size_t size; /* of content; 0: up to its NUL */
+} sconce_message;
+
+typedef struct sconce_chat_desc {
+  const char *family; /* "chatml", "smollm2", "llama3", "llama2", "plain"; default: what the file's
+                         chat template or its vocabulary shows */
+  const sconce_message *messages;
+  size_t n_messages;
+  bool closed; /* do not open the assistant's turn at the end */
+} sconce_chat_desc;
+
+/* The family that a descriptor without one would get; never NULL. */
+SCONCE_API const char *sconce_chat_family(const sconce_tokenizer *tokenizer);
+/* The name of the i-th known family, NULL past the last. */
+SCONCE_API const char *sconce_chat_family_name(size_t i);
+
+/* The rendered conversation as text with special tokens written out, or as ids; both valid until
+ * the next call with this tokenizer. As ids, what a message contains is never a special token. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_chat_text(sconce_tokenizer *tokenizer,
+                                                       const sconce_chat_desc *desc,
+                                                       const char **text, size_t *size,
+                                                       sconce_error *err);
+SCONCE_API SCONCE_CHECK sconce_status sconce_chat_encode(sconce_tokenizer *tokenizer,
+                                                         const sconce_chat_desc *desc,
+                                                         const int32_t **ids, size_t *n_ids,
+                                                         sconce_error *err);
+
+/* ---- sampler --------------------------------------------------------------------------------- */
+
+typedef struct sconce_sampler sconce_sampler;
+
+/* In this order: repetition penalty, temperature, top-k, top-p, min-p, draw. */
+typedef struct sconce_sampler_desc {
+  uint32_t n_vocab;         /* logits in a row; required */
+  float temperature;        /* 0: the highest logit wins, nothing is drawn */
+  uint32_t top_k;           /* keep the k best; 0: all */
+  float top_p;              /* then the fewest that have this share together; 0 and 1: all */
+  float min_p;              /* then those with this share of the best one's probability; 0: all */
+  float repetition_penalty; /* divides positive and multiplies negative logits; 0 and 1: none */
+  uint32_t penalty_window;  /* of the latest ids; default 64 */
+  uint64_t seed;
+  bool logprobs;              /* fill sconce_choice.logprob, which costs a pass over the logits */
+  sconce_allocator allocator; /* default: the C library's */
+} sconce_sampler_desc;
+
+typedef struct sconce_choice {
+  int32_t id;
+  float logprob; /* of the model itself: before penalty, temperature and cuts */
+} sconce_choice;
+
+SCONCE_API SCONCE_CHECK sconce_status sconce_sampler_open(sconce_sampler **out,
+                                                          const sconce_sampler_desc *desc,
+                                                          sconce_error *err);
+SCONCE_API void sconce_sampler_close(sconce_sampler *sampler); /* NULL is fine */
+
+/* Chooses from n_vocab logits for the token at `position`, after the ids before it (history, oldest
+ * first; only the last penalty_window are read, may be NULL without a penalty). Equal logits: the
+ * lowest id. NaN never wins; a row without any number above -inf is an error. Allocates nothing,
+ * changes neither the logits nor the sampler: a rewound session draws the same again. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_sampler_choose(sconce_sampler *sampler,
+                                                            const float *logits, uint64_t position,
+                                                            const int32_t *history,
+                                                            size_t n_history, sconce_choice *out,
+                                                            sconce_error *err);
+
+/* The sampler's random bits: Threefry-2x32 with 20 rounds of (seed, position), 32-bit additions,
+ * rotations and exclusive ors only. The draw is (result >> 8) / 2^24. */
+SCONCE_API uint32_t sconce_random(uint64_t seed, uint64_t position);
+
+/* ---- session --------------------------------------------------------------------------------- */
+
+/* One mutable timeline of a language model: the ids so far, their keys and values on the device. */
+typedef struct sconce_session sconce_session;
+
+typedef struct sconce_session_desc {
+  sconce_method *method;       /* of an exported language model; used by this session alone */
+  const sconce_model *model;   /* for what the program states about itself */
+  sconce_tokenizer *tokenizer; /* for text and for the ids that end it; may be NULL */
+  sconce_sampler_desc sampler; /* n_vocab is filled in */
+  sconce_allocator allocator;  /* default: the C library's */
+} sconce_session_desc;
+
+typedef struct sconce_session_info {
+  uint32_t n_vocab;  /* logits in a row */
+  uint32_t context;  /* positions that fit */
+  uint32_t chunk;    /* ids that one call of the model takes at most */
+  uint32_t position; /* ids so far: the next one goes here */
+} sconce_session_info;
+
+/* Everything that was opened for it must outlive the session. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_session_open(sconce_session **out,
+                                                          const sconce_session_desc *desc,
+                                                          sconce_error *err);
+SCONCE_API void sconce_session_close(sconce_session *session);
+SCONCE_API sconce_session_info sconce_session_describe(const sconce_session *session);
+/* The ids so far, oldest first; valid until the session changes. */
+SCONCE_API const int32_t *sconce_session_ids(const sconce_session *session, size_t *n);
+
+/* Makes the timeline equal to these ids and computes the logits after the last one. What it has in
+ * common with the timeline's beginning is kept, so that a chat's next turn costs only what is new.
+ * `progress` (may be NULL) is called after each chunk with ids done and ids to do. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_session_prompt(
+    sconce_session *session, const int32_t *ids, size_t n,
+    void (*progress)(void *user, size_t done, size_t all), void *user, sconce_error *err);
+/* Adds one id behind the timeline. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_session_append(sconce_session *session, int32_t id,
+                                                            sconce_error *err);
+/* Chooses the next id from the logits; the timeline does not change. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_session_choose(sconce_session *session,
+                                                            sconce_choice *out, sconce_error *err);
+/* The n_vocab logits behind the last id; NULL before the first and after a rewind. */
+SCONCE_API const float *sconce_session_logits(const sconce_session *session);
+/* Forgets the ids from `position` on; 0 starts over. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_session_rewind(sconce_session *session,
+                                                            uint32_t position, sconce_error *err);
+
+/* The timeline with its state as a file, and back; the model must be the same. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_session_save(const sconce_session *session,
+                                                          const char *path, sconce_error *err);
+SCONCE_API SCONCE_CHECK sconce_status sconce_session_load(sconce_session *session, const char *path,
+                                                          sconce_error *err);
+
+typedef enum sconce_stop {
+  SCONCE_STOP_END = 1, /* the model said so */
+  SCONCE_STOP_TEXT,    /* a stop string; it is not part of the text */
+  SCONCE_STOP_COUNT,   /* max_new ids */
+  SCONCE_STOP_CONTEXT, /* the context is full */
+  SCONCE_STOP_CALLER,  /* on_text returned false */
+} sconce_stop;
+
+typedef struct sconce_generate_desc {
+  const int32_t *prompt; /* ids; the timeline is made equal to them first */
+  size_t n_prompt;
+  uint32_t max_new; /* 0: as many as fit */
+  const char *const *stops;
+  size_t n_stops;
+  bool ignore_end;                                       /* go on after an end id */
+  void (*progress)(void *user, size_t done, size_t all); /* of the prompt */
+  /* Text as it comes: valid UTF-8, never a part of a stop string. id -1: text held back earlier.
+   * Return false to stop. May be NULL. */
+  bool (*on_text)(void *user, const char *text, size_t size, sconce_choice choice);
+  void *user;
+} sconce_generate_desc;
+
+typedef struct sconce_generate_result {
+  sconce_stop stop;
+  size_t n_prompt, n_reused, n_new; /* ids */
+  double prompt_s, new_s;           /* seconds */
+} sconce_generate_result;
+
+/* Prompt, then one id after another until something stops it. An id that ends the text is not part
+ * of the timeline. Needs the tokenizer. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_session_generate(sconce_session *session,
+                                                              const sconce_generate_desc *desc,
+                                                              sconce_generate_result *result,
+                                                              sconce_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,93 @@
+/* A session as a file: a header, the ids, the state. Read back like any other untrusted file. */
+#include "llm/session.h"
+
+#include "base/checked.h"
+#include "base/os.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* All fields little-endian; then n_ids i32, then the state. */
+struct header {
+  char magic[8]; /* "sconce" 0 1 */
+  uint32_t n_vocab, context, n_ids, zero;
+  uint64_t state_size;
+};
+_Static_assert(sizeof(struct header) == 32, "session header");
+static const char magic[8] = {'s', 'c', 'o', 'n', 'c', 'e', 0, 1};
+
+sconce_status sconce_session_save(const sconce_session *s, const char *path, sconce_error *err) {
+  if (!s || !path) return fail(err, SCONCE_BAD_ARGUMENT, "session or path is NULL");
+  size_t size = sconce_method_state_size(s->method);
+  void *state = block_resize(&s->arena.allocator, NULL, 0, size + 1);
+  if (!state) return fail(err, SCONCE_NO_MEMORY, "no memory for %zu bytes of state", size);
+  struct header h = {.n_vocab = s->info.n_vocab,
+                     .context = s->info.context,
+                     .n_ids = s->info.position,
+                     .state_size = size};
+  memcpy(h.magic, magic, sizeof magic);
+  struct os_file file;
+  sconce_status status = sconce_method_get_state(s->method, state, size, err);
+  if (status == SCONCE_OK) status = os_file_create(&file, path, err);
+  if (status == SCONCE_OK) {
+    status = os_file_write(&file, &h, sizeof h, err);
+    if (status == SCONCE_OK)
+      status = os_file_write(&file, s->ids, s->info.position * sizeof *s->ids, err);
+    if (status == SCONCE_OK) status = os_file_write(&file, state, size, err);
+    if (status == SCONCE_OK)
+      status = os_file_close(&file, err);
+    else
+      os_file_discard(&file);
+  }
+  block_resize(&s->arena.allocator, state, size + 1, 0);
+  return status;
+}
+
+static sconce_status check(const sconce_session *s, struct span file, const struct header *h,
+                           sconce_error *err) {
+  if (memcmp(h->magic, magic, sizeof magic) != 0)
+    return fail(err, SCONCE_BAD_FILE, "no saved session, or one of another version");
+  if (h->n_vocab != s->info.n_vocab || h->context != s->info.context ||
+      h->state_size != sconce_method_state_size(s->method))
+    return fail(err, SCONCE_BAD_FILE,
+                "saved from another model: %u ids a row, %u positions, %" PRIu64
+                " bytes of state; this one has %u, %u, %zu",
+                h->n_vocab, h->context, h->state_size, s->info.n_vocab, s->info.context,
+                sconce_method_state_size(s->method));
+  if (h->n_ids > h->context)
+    return fail(err, SCONCE_BAD_FILE, "%u ids in a context of %u", h->n_ids, h->context);
+  uint64_t want = sizeof *h + 4 * (uint64_t)h->n_ids + h->state_size;
+  if (file.size != want)
+    return fail(err, SCONCE_BAD_FILE, "%zu bytes, expected %" PRIu64, file.size, want);
+  for (uint32_t i = 0; i < h->n_ids; i++) {
+    uint32_t id = load_u32(file.data + sizeof *h + 4 * (size_t)i);
+    if (id >= h->n_vocab)
+      return fail(err, SCONCE_BAD_FILE, "id %u is %" PRId32 ", the vocabulary has %u", i,
+                  (int32_t)id, h->n_vocab);
+  }
+  return SCONCE_OK;
+}
+
+static sconce_status load(sconce_session *s, struct span file, sconce_error *err) {
+  struct header h;
+  if (file.size < sizeof h) return fail(err, SCONCE_BAD_FILE, "%zu bytes are too few", file.size);
+  memcpy(&h, file.data, sizeof h);
+  TRY(check(s, file, &h, err));
+  const uint8_t *ids = file.data + sizeof h, *state = ids + 4 * (size_t)h.n_ids;
+  TRY(sconce_method_set_state(s->method, state, (size_t)h.state_size, err));
+  memcpy(s->ids, ids, 4 * (size_t)h.n_ids);
+  s->info.position = h.n_ids;
+  s->has_logits = false;
+  return SCONCE_OK;
+}
+
+sconce_status sconce_session_load(sconce_session *s, const char *path, sconce_error *err) {
+  if (!s || !path) return fail(err, SCONCE_BAD_ARGUMENT, "session or path is NULL");
+  struct os_map map;
+  TRY(os_map_open(&map, path, err));
+  sconce_status status = load(s, map.bytes, err);
+  os_map_close(&map);
+  if (status == SCONCE_BAD_FILE) error_prefix(err, "%s: ", path);
+  return status;
+}

@@ -1,0 +1,242 @@
+/* Opening a tokenizer, and encoding down to where the two ways part. */
+#include "llm/tokenizer.h"
+
+#include "base/os.h"
+
+#include <stdio.h>
+
+enum { TEXT_SIZE_MAX = 1 << 30 }; /* positions are 32 bits, and invalid bytes grow threefold */
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+bool tokenizer_set_piece(sconce_tokenizer *t, uint32_t id, enum piece_type type, struct text text) {
+  struct piece *piece = &t->vocab.pieces[id];
+  char *copy = arena_copy_text(&t->arena, text.data, text.size);
+  if (!copy) return false;
+  piece->text = (struct text){copy, text.size};
+  piece->type = (uint8_t)type;
+  return true;
+}
+
+sconce_status tokenizer_collect_special(sconce_tokenizer *t, sconce_error *err) {
+  uint32_t n = 0;
+  struct match_key *keys = arena_new(&t->arena, struct match_key, t->vocab.n);
+  if (!keys) return fail(err, SCONCE_NO_MEMORY, "out of memory for %u names", t->vocab.n);
+  for (uint32_t id = 0; id < t->vocab.n; id++) {
+    const struct piece *piece = &t->vocab.pieces[id];
+    if (piece->type != PIECE_CONTROL) continue;
+    if (piece->text.size > MATCH_SIZE_MAX)
+      return fail(err, SCONCE_BAD_FILE, "special token %u has %zu bytes, at most %d", id,
+                  piece->text.size, MATCH_SIZE_MAX);
+    keys[n++] = (struct match_key){piece->text, (int32_t)id};
+  }
+  matcher_init(&t->added[ADDED_RAW][true], keys, n);
+  return SCONCE_OK;
+}
+
+static sconce_status load_file(sconce_tokenizer *t, struct span file, struct json config,
+                               sconce_error *err) {
+  if (hf_detect(file)) return hf_load(t, file, config, err);
+  if (tiktoken_detect(file)) return tiktoken_load(t, file, err);
+  if (spm_detect(file)) return spm_load(t, file, err);
+  if (llama2c_detect(file)) return llama2c_load(t, file, err);
+  return fail(err, SCONCE_BAD_FILE,
+              "%zu bytes that are no tokenizer: neither JSON, nor tiktoken ranks, nor a "
+              "SentencePiece model, nor a llama2.c vocabulary",
+              file.size);
+}
+
+/* A configuration may lie beside any format; only tokenizer.json takes more than the template. */
+static sconce_status load(sconce_tokenizer *t, struct span file, struct span config,
+                          sconce_error *err) {
+  struct json root = {0};
+  if (config.size) {
+    struct text text = {(const char *)config.data, config.size};
+    sconce_status status = json_check(text, &root, err);
+    if (status != SCONCE_OK) error_prefix(err, "tokenizer_config.json: ");
+    TRY(status);
+  }
+  TRY(load_file(t, file, root, err));
+  struct json template = json_member(root, "chat_template");
+  if (!json_is_string(template)) return SCONCE_OK;
+  t->info.chat_template = json_text(template, &t->arena).data; /* zeroed behind its end */
+  if (t->info.chat_template) return SCONCE_OK;
+  return fail(err, SCONCE_NO_MEMORY, "out of memory for the chat template");
+}
+
+static void lists_init(sconce_tokenizer *t) {
+  const sconce_allocator *allocator = &t->arena.allocator;
+  list_init(&t->ids, allocator, sizeof(int32_t));
+  list_init(&t->out, allocator, 1);
+  list_init(&t->clean, allocator, 1);
+  list_init(&t->normal, allocator, 1);
+  list_init(&t->codes, allocator, sizeof(uint32_t));
+  list_init(&t->path, allocator, 4 * sizeof(uint32_t));
+  bpe_init(&t->bpe, allocator);
+}
+
+/* Room for the longest piece, so that a stream never allocates: each of its bytes may become a
+ * U+FFFD, together with what was held back. */
+static sconce_status reserve_for_stream(sconce_tokenizer *t, sconce_error *err) {
+  size_t size = 0, need;
+  for (uint32_t i = 0; i < t->vocab.n; i++)
+    if (t->vocab.pieces[i].text.size > size) size = t->vocab.pieces[i].text.size;
+  if (mul_size(size + 4, 3, &need) && list_reserve(&t->out, need + 1) &&
+      list_reserve(&t->clean, size + 4))
+    return SCONCE_OK;
+  return fail(err, SCONCE_NO_MEMORY, "out of memory for a piece of %zu bytes", size);
+}
+
+static sconce_status open_bytes(sconce_tokenizer **out, const sconce_tokenizer_desc *desc,
+                                struct span file, struct span config, sconce_error *err) {
+  sconce_tokenizer *t = block_resize(&desc->allocator, NULL, 0, sizeof *t);
+  if (!t) return fail(err, SCONCE_NO_MEMORY, "out of memory for a tokenizer");
+  *t = (sconce_tokenizer){.info = {.bos = -1, .eos = -1}};
+  t->spm.unknown = t->bytes.unknown = -1;
+  arena_init(&t->arena, &desc->allocator);
+  lists_init(t);
+  sconce_status status = load(t, file, config, err);
+  if (status == SCONCE_OK) status = reserve_for_stream(t, err);
+  if (status != SCONCE_OK) {
+    sconce_tokenizer_close(t);
+    return status;
+  }
+  t->info.n_vocab = t->vocab.n;
+  *out = t;
+  return SCONCE_OK;
+}
+
+/* tokenizer_config.json in the folder of path; an empty span if there is none. */
+static void map_config(struct os_map *map, const char *path) {
+  char name[4096];
+  *map = (struct os_map){0};
+  const char *slash = strrchr(path, '/');
+  int folder = slash ? (int)(slash - path + 1) : 0;
+  int n = snprintf(name, sizeof name, "%.*stokenizer_config.json", folder, path);
+  sconce_error ignored;
+  if (n < 0 || (size_t)n >= sizeof name || os_map_open(map, name, &ignored) != SCONCE_OK)
+    *map = (struct os_map){0};
+}
+
+static sconce_status open_path(sconce_tokenizer **out, const sconce_tokenizer_desc *desc,
+                               sconce_error *err) {
+  struct os_map file, config;
+  TRY(os_map_open(&file, desc->path, err));
+  map_config(&config, desc->path);
+  sconce_status status = open_bytes(out, desc, file.bytes, config.bytes, err);
+  if (status != SCONCE_OK) error_prefix(err, "%s: ", desc->path);
+  os_map_close(&config);
+  os_map_close(&file);
+  return status;
+}
+
+sconce_status sconce_tokenizer_open(sconce_tokenizer **out, const sconce_tokenizer_desc *desc,
+                                    sconce_error *err) {
+  *out = NULL;
+  if (!desc || !desc->path == !desc->data)
+    return fail(err, SCONCE_BAD_ARGUMENT, "a tokenizer needs a path or data, and not both");
+  if (desc->path) return open_path(out, desc, err);
+  struct span file = {desc->data, desc->size}, config = {desc->config, desc->config_size};
+  return open_bytes(out, desc, file, config, err);
+}
+
+void sconce_tokenizer_close(sconce_tokenizer *t) {
+  if (!t) return;
+  bpe_free(&t->bpe);
+  list_free(&t->path);
+  list_free(&t->codes);
+  list_free(&t->normal);
+  list_free(&t->clean);
+  list_free(&t->out);
+  list_free(&t->ids);
+  sconce_allocator allocator = t->arena.allocator;
+  arena_free(&t->arena);
+  block_resize(&allocator, t, sizeof *t, 0);
+}
+
+const sconce_tokenizer_info *sconce_tokenizer_describe(const sconce_tokenizer *t) {
+  return &t->info;
+}
+
+/* ---- encoding -------------------------------------------------------------------------------- */
+
+/* Where the next added token starts: text.size if there is none. */
+static size_t find_added(const struct matcher *m, struct text text, size_t at, int32_t *id,
+                         size_t *size) {
+  *id = -1;
+  if (m->n == 0) return text.size;
+  for (; at < text.size; at++) {
+    uint8_t byte = (uint8_t)text.data[at];
+    if (m->first[byte] == m->first[byte + 1]) continue;
+    *id = matcher_longest(m, (struct text){text.data + at, text.size - at}, size);
+    if (*id >= 0) return at;
+  }
+  return text.size;
+}
+
+/* What is left to do for a part of the text between added tokens of this pass. */
+struct pass {
+  sconce_tokenizer *t;
+  uint32_t flags;
+  uint32_t number; /* ADDED_RAW, ADDED_NORMALIZED */
+  bool first;      /* nothing of the text was encoded yet */
+};
+
+static bool encode_part(struct pass *pass, struct text part); /* may start the next pass */
+
+/* Cuts added tokens out of a text and encodes what is between them. */
+static bool encode_pass(struct pass *pass, struct text text) {
+  sconce_tokenizer *t = pass->t;
+  const struct matcher *m = &t->added[pass->number][(pass->flags & SCONCE_ENCODE_SPECIAL) != 0];
+  for (size_t at = 0; at < text.size;) {
+    int32_t id;
+    size_t size = 0, found = find_added(m, text, at, &id, &size);
+    const struct piece *piece = id >= 0 ? &t->vocab.pieces[id] : NULL;
+    struct text part = {text.data + at, found - at};
+    if (piece && piece->strip_left) part = unicode_trim_end(part);
+    if (part.size && !encode_part(pass, part)) return false;
+    pass->first = false;
+    at = found + size;
+    if (!piece) continue;
+    if (!push_id(t, id)) return false;
+    struct text rest = {text.data + at, text.size - at};
+    if (piece->strip_right) at = text.size - unicode_trim_start(rest).size;
+  }
+  return true;
+}
+
+static bool encode_part(struct pass *pass, struct text part) {
+  sconce_tokenizer *t = pass->t;
+  if (t->is_spm)
+    return spm_encode(t, part, !pass->first || !(pass->flags & SCONCE_ENCODE_CONTINUES));
+  if (pass->number == ADDED_NORMALIZED) return bytes_encode(t, part);
+  if (t->bytes.nfc && !unicode_nfc(&part, &t->codes, &t->normal)) return false;
+  struct pass next = {t, pass->flags, ADDED_NORMALIZED, pass->first};
+  return encode_pass(&next, part);
+}
+
+sconce_status tokenizer_append(sconce_tokenizer *t, struct text text, uint32_t flags,
+                               sconce_error *err) {
+  if (text.size >= TEXT_SIZE_MAX)
+    return fail(err, SCONCE_BAD_ARGUMENT, "a text of %zu bytes, at most %d", text.size,
+                TEXT_SIZE_MAX - 1);
+  struct pass pass = {t, flags, ADDED_RAW, true};
+  size_t size = text.size;
+  bool ok = !(flags & SCONCE_ENCODE_BOS) || t->info.bos < 0 || push_id(t, t->info.bos);
+  ok = ok && utf8_clean(&text, &t->clean) && encode_pass(&pass, text);
+  bpe_shrink(&t->bpe);
+  if (ok) return SCONCE_OK;
+  return fail(err, SCONCE_NO_MEMORY, "out of memory while encoding %zu bytes", size);
+}
+
+sconce_status sconce_tokenizer_encode(sconce_tokenizer *t, const char *text, size_t size,
+                                      uint32_t flags, const int32_t **ids, size_t *n_ids,
+                                      sconce_error *err) {
+  *ids = NULL;
+  *n_ids = 0;
+  t->ids.n = 0;
+  TRY(tokenizer_append(t, (struct text){text, size}, flags, err));
+  *ids = t->ids.data;
+  *n_ids = t->ids.n;
+  return SCONCE_OK;
+}

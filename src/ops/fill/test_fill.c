@@ -1,0 +1,94 @@
+/* Fills and progressions of every dtype. */
+#include "op.h"
+
+static void fills(void) {
+  static const enum vk_dtype dtypes[] = {VK_FLOAT32, VK_FLOAT16, VK_INT32,
+                                         VK_INT8,    VK_UINT8,   VK_BOOL};
+  for (size_t d = 0; d < 6; d++) {
+    enum vk_dtype dtype = dtypes[d];
+    struct op_test t;
+    sconce_error err = {0};
+    op_begin(&t);
+    uint32_t x = op_input(&t, dtype, DIMS(5, 7)), rows = op_symint(&t), null = op_null(&t);
+    uint32_t size = op_list(&t, IDS(rows, op_int(&t, 3)));
+    uint32_t full = op_output(&t, dtype, DIMS(6, 3)), like = op_output(&t, dtype, DIMS(5, 7));
+    uint32_t ones = op_output(&t, dtype, DIMS(6, 3)), zeros = op_output(&t, dtype, DIMS(5, 7));
+    uint32_t scalar = op_output(&t, dtype, NULL, 0);
+    op_node(&t, "aten.full.default", IDS(size, op_double(&t, 3), null, null, null, null, full));
+    op_node(&t, "aten.full_like.default",
+            IDS(x, op_bool(&t, true), null, null, null, null, null, like));
+    op_node(&t, "aten.ones.default", IDS(size, null, null, null, null, ones));
+    op_node(&t, "aten.zeros_like.default", IDS(x, null, null, null, null, null, zeros));
+    op_node(&t, "aten.scalar_tensor.default", IDS(op_int(&t, 7), null, null, null, null, scalar));
+    CHECK_OK(op_load(&t, NULL, &err), err);
+    double values[35] = {0};
+    static const uint32_t lives[] = {5, 1, 0, 3};
+    for (size_t i = 0; i < 4 && !test_failed(); i++) {
+      op_set(&t, x, DIMS(lives[i], 7), values);
+      op_set_symint(&t, rows, lives[i] + 1);
+      CHECK_OK(op_run(&t, &err), err);
+      bool b = dtype == VK_BOOL;
+      const struct {
+        uint32_t id;
+        uint64_t n;
+        double value;
+      } wants[] = {{full, (lives[i] + 1) * 3, b ? 1 : 3},
+                   {like, lives[i] * 7, 1},
+                   {ones, (lives[i] + 1) * 3, 1},
+                   {zeros, lives[i] * 7, 0},
+                   {scalar, 1, b ? 1 : 7}};
+      for (size_t k = 0; k < 5; k++) {
+        uint64_t n;
+        const double *got = op_get(&t, wants[k].id, &n);
+        CHECK_EQ(n, wants[k].n);
+        for (uint64_t e = 0; e < n; e++) CHECK_EQ((int)got[e], (int)wants[k].value);
+      }
+    }
+    op_end(&t);
+  }
+}
+
+static void progressions(void) {
+  static const struct {
+    enum vk_dtype dtype;
+    double start, end, step;
+    uint32_t n;
+  } cases[] = {{VK_INT32, 3, 11, 2, 4},
+               {VK_FLOAT32, 0, 1, 0.25, 4},
+               {VK_FLOAT16, 5, 1.5, -0.5, 7},
+               {VK_INT32, 0, 300000, 1, 300000},
+               {VK_INT32, 2, 2, 1, 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct op_test t;
+    sconce_error err = {0};
+    op_begin(&t);
+    uint32_t null = op_null(&t),
+             y = op_output(&t, cases[i].dtype, DIMS(cases[i].n ? cases[i].n : 1));
+    op_node(&t, "aten.arange.start_step",
+            IDS(op_double(&t, cases[i].start), op_double(&t, cases[i].end),
+                op_double(&t, cases[i].step), null, null, null, null, y));
+    CHECK_OK(op_load(&t, NULL, &err), err);
+    CHECK_OK(op_run(&t, &err), err);
+    uint64_t n, wrong = 0;
+    const double *got = op_get(&t, y, &n);
+    CHECK_EQ(n, cases[i].n);
+    for (uint64_t e = 0; e < n; e++) wrong += got[e] != cases[i].start + (double)e * cases[i].step;
+    CHECK_EQ(wrong, 0);
+    op_end(&t);
+  }
+}
+
+static void refuses(void) {
+  struct op_test t;
+  sconce_error err = {0};
+  op_begin(&t);
+  uint32_t null = op_null(&t), y = op_output(&t, VK_INT32, DIMS(4));
+  op_node(&t, "aten.arange.start_step",
+          IDS(op_int(&t, 0), op_int(&t, 4), op_int(&t, 0), null, null, null, null, y));
+  CHECK_OK(op_load(&t, NULL, &err), err);
+  CHECK_EQ(op_run(&t, &err), SCONCE_BAD_ARGUMENT);
+  CHECK(strstr(err.text, "in steps of 0") != NULL);
+  op_end(&t);
+}
+
+const struct test suite_fill[] = {TEST(fills), TEST(progressions), TEST(refuses), {0}};

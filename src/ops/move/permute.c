@@ -1,0 +1,325 @@
+/* The elements of a tensor in another order, some of them several times, some from outside. */
+#include "ops/move/move.h"
+
+#include "base/half.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void strides_of(const struct tensor *x, int64_t strides[RANK_MAX]) {
+  int64_t stride = 1;
+  for (uint32_t i = x->rank; i-- > 0; stride *= x->dim_live[i]) strides[i] = stride;
+}
+
+/* ---- permute --------------------------------------------------------------------------------- */
+
+/* Which dim of x each dim of the output is. */
+enum { BY_LIST, BY_PAIR, BY_TWO };
+
+static sconce_status order_of(struct plan *p, const struct node *n, const struct tensor *x,
+                              uint32_t order[RANK_MAX]) {
+  uint32_t a = 0, b = 1, count = 0, seen = 0;
+  int64_t list[RANK_MAX];
+  for (uint32_t i = 0; i < x->rank; i++) order[i] = i;
+  if (n->op->variant != BY_LIST) {
+    if (n->op->variant == BY_PAIR) {
+      TRY(arg_dim(p, n, 1, x->rank, &a));
+      TRY(arg_dim(p, n, 2, x->rank, &b));
+    }
+    if (x->rank < 2) return SCONCE_OK;
+    order[a] = b;
+    order[b] = a;
+    return SCONCE_OK;
+  }
+  TRY(arg_ints(p, n, 1, list, RANK_MAX, &count));
+  for (uint32_t i = 0; i < count; i++) {
+    int64_t dim = list[i] < 0 ? list[i] + x->rank : list[i];
+    if (dim >= 0 && dim < x->rank) seen |= 1u << (order[i] = (uint32_t)dim);
+  }
+  if (count != x->rank || seen != (1u << x->rank) - 1)
+    return fail(p->err, SCONCE_BAD_GRAPH, "the list is no permutation of %u dims", x->rank);
+  return SCONCE_OK;
+}
+
+static sconce_status permute_shape(struct plan *p, const struct node *n) {
+  const struct tensor *x = arg_tensor(p, n, 0);
+  if (!x) return SCONCE_BAD_GRAPH;
+  uint32_t order[RANK_MAX], dims[RANK_MAX];
+  TRY(order_of(p, n, x, order));
+  for (uint32_t i = 0; i < x->rank; i++) dims[i] = x->dim_live[order[i]];
+  return set_dims(p, out_id(n), dims, x->rank);
+}
+
+static sconce_status permute_emit(struct plan *p, const struct node *n) {
+  const struct tensor *x = arg_tensor(p, n, 0);
+  if (!x) return SCONCE_BAD_GRAPH;
+  uint32_t order[RANK_MAX];
+  int64_t strides[RANK_MAX];
+  TRY(order_of(p, n, x, order));
+  strides_of(x, strides);
+  struct move m = {0};
+  for (uint32_t i = 0; i < x->rank; i++)
+    TRY(move_push(p, &m, x->dim_live[order[i]], strides[order[i]]));
+  return move_emit(p, &m, arg_id(n, 0), out_id(n));
+}
+
+/* ---- expand and repeat ----------------------------------------------------------------------- */
+
+/* [x, size, implicit, out]: -1 keeps a dim of x. */
+static sconce_status expand_shape(struct plan *p, const struct node *n) {
+  const struct tensor *x = arg_tensor(p, n, 0);
+  if (!x) return SCONCE_BAD_GRAPH;
+  int64_t sizes[RANK_MAX];
+  uint32_t rank, dims[RANK_MAX];
+  TRY(arg_ints(p, n, 1, sizes, RANK_MAX, &rank));
+  if (rank < x->rank) return fail(p->err, SCONCE_BAD_GRAPH, "rank %u to %u", x->rank, rank);
+  for (uint32_t i = 0; i < rank; i++) {
+    bool new_dim = i < rank - x->rank;
+    uint32_t old = new_dim ? 1 : x->dim_live[i - (rank - x->rank)];
+    int64_t size = sizes[i] == -1 && !new_dim ? old : sizes[i];
+    if (size < 0 || size > UINT32_MAX || (old != 1 && size != old))
+      return fail(p->err, SCONCE_BAD_ARGUMENT, "dim %u of %u becomes %" PRId64, i, old, sizes[i]);
+    dims[i] = (uint32_t)size;
+  }
+  return set_dims(p, out_id(n), dims, rank);
+}
+
+/* y is x broadcast to y's live dims. */
+static sconce_status emit_broadcast(struct plan *p, uint32_t x, uint32_t y) {
+  const struct tensor *from = tensor_at(p, x), *to = tensor_at(p, y);
+  int64_t strides[RANK_MAX];
+  struct move m = {0};
+  strides_of(from, strides);
+  for (uint32_t i = 0; i < to->rank; i++) {
+    bool repeats = i + from->rank < to->rank || from->dim_live[i + from->rank - to->rank] == 1;
+    TRY(move_push(p, &m, to->dim_live[i], repeats ? 0 : strides[i + from->rank - to->rank]));
+  }
+  return move_emit(p, &m, x, y);
+}
+
+static sconce_status expand_emit(struct plan *p, const struct node *n) {
+  const struct tensor *x = arg_tensor(p, n, 0), *y = arg_tensor(p, n, n->n_args - 1);
+  if (!x || !y || x->rank > y->rank)
+    return fail(p->err, SCONCE_BAD_GRAPH, "an expansion to a smaller rank");
+  return emit_broadcast(p, arg_id(n, 0), out_id(n));
+}
+
+/* [x, repeats, out]: repeats may be longer than x's dims. */
+static sconce_status repeats_of(struct plan *p, const struct node *n, const struct tensor *x,
+                                int64_t repeats[RANK_MAX], uint32_t *rank) {
+  TRY(arg_ints(p, n, 1, repeats, RANK_MAX, rank));
+  if (*rank < x->rank)
+    return fail(p->err, SCONCE_BAD_GRAPH, "%u repeats of %u dims", *rank, x->rank);
+  for (uint32_t i = 0; i < *rank; i++)
+    if (repeats[i] < 0 || repeats[i] > INT32_MAX)
+      return fail(p->err, SCONCE_BAD_ARGUMENT, "%" PRId64 " repeats", repeats[i]);
+  return SCONCE_OK;
+}
+
+static sconce_status repeat_shape(struct plan *p, const struct node *n) {
+  const struct tensor *x = arg_tensor(p, n, 0);
+  if (!x) return SCONCE_BAD_GRAPH;
+  int64_t repeats[RANK_MAX];
+  uint32_t rank, dims[RANK_MAX];
+  TRY(repeats_of(p, n, x, repeats, &rank));
+  for (uint32_t i = 0; i < rank; i++) {
+    uint32_t old = i < rank - x->rank ? 1 : x->dim_live[i - (rank - x->rank)];
+    if ((uint64_t)repeats[i] * old > UINT32_MAX)
+      return fail(p->err, SCONCE_BAD_ARGUMENT, "%" PRId64 " repeats of %u", repeats[i], old);
+    dims[i] = (uint32_t)repeats[i] * old;
+  }
+  return set_dims(p, out_id(n), dims, rank);
+}
+
+static sconce_status repeat_emit(struct plan *p, const struct node *n) {
+  const struct tensor *x = arg_tensor(p, n, 0), *y = arg_tensor(p, n, 2);
+  if (!x || !y) return SCONCE_BAD_GRAPH;
+  int64_t repeats[RANK_MAX], strides[RANK_MAX];
+  uint32_t rank;
+  TRY(repeats_of(p, n, x, repeats, &rank));
+  strides_of(x, strides);
+  struct move m = {0};
+  for (uint32_t i = 0; i < rank; i++) {
+    uint32_t k = i - (rank - x->rank), old = i < rank - x->rank ? 1 : x->dim_live[k];
+    TRY(move_push(p, &m, old ? y->dim_live[i] / old : 0, 0));
+    TRY(move_push(p, &m, old, old == 1 ? 0 : strides[k]));
+  }
+  return move_emit(p, &m, arg_id(n, 0), out_id(n));
+}
+
+/* ---- flip ------------------------------------------------------------------------------------ */
+
+/* [x, dims, out] */
+static sconce_status flip_emit(struct plan *p, const struct node *n) {
+  const struct tensor *x = arg_tensor(p, n, 0), *y = arg_tensor(p, n, 2);
+  if (!x || !y) return SCONCE_BAD_GRAPH;
+  int64_t list[RANK_MAX];
+  uint32_t count, seen = 0;
+  TRY(arg_ints(p, n, 1, list, RANK_MAX, &count));
+  struct move m;
+  TRY(move_begin(p, &m, y, x));
+  for (uint32_t i = 0; i < count; i++) {
+    int64_t dim = list[i] < 0 ? list[i] + x->rank : list[i];
+    if (dim < 0 || dim >= x->rank || seen >> dim & 1)
+      return fail(p->err, SCONCE_BAD_GRAPH, "dim %" PRId64 " of %u, or twice", list[i], x->rank);
+    seen |= 1u << dim;
+    m.base += (x->dim_live[dim] - 1) * m.stride[dim];
+    m.stride[dim] = -m.stride[dim];
+  }
+  return move_emit(p, &m, arg_id(n, 0), out_id(n));
+}
+
+/* ---- pad ------------------------------------------------------------------------------------- */
+
+/* [x, pad, value, out]: pairs (left, right), the last dim first; negative ones crop. */
+static sconce_status pads_of(struct plan *p, const struct node *n, const struct tensor *x,
+                             int64_t left[RANK_MAX], uint32_t dims[RANK_MAX]) {
+  int64_t pads[2 * RANK_MAX];
+  uint32_t count;
+  TRY(arg_ints(p, n, 1, pads, 2 * RANK_MAX, &count));
+  if (count % 2 || count / 2 > x->rank)
+    return fail(p->err, SCONCE_BAD_GRAPH, "%u pads of %u dims", count, x->rank);
+  for (uint32_t i = 0; i < x->rank; i++) {
+    uint32_t pair = x->rank - 1 - i;
+    bool given = pair < count / 2;
+    left[i] = given ? pads[2 * pair] : 0;
+    int64_t size = (int64_t)x->dim_live[i] + left[i] + (given ? pads[2 * pair + 1] : 0);
+    if (size < 0 || size > INT32_MAX)
+      return fail(p->err, SCONCE_BAD_ARGUMENT, "dim %u becomes %" PRId64, i, size);
+    dims[i] = (uint32_t)size;
+  }
+  return SCONCE_OK;
+}
+
+static sconce_status pad_shape(struct plan *p, const struct node *n) {
+  const struct tensor *x = arg_tensor(p, n, 0);
+  if (!x) return SCONCE_BAD_GRAPH;
+  int64_t left[RANK_MAX];
+  uint32_t dims[RANK_MAX];
+  TRY(pads_of(p, n, x, left, dims));
+  return set_dims(p, out_id(n), dims, x->rank);
+}
+
+static uint32_t element_bits(enum vk_dtype dtype, double value) {
+  float single = (float)value;
+  uint32_t bits;
+  switch (dtype) {
+  case VK_FLOAT32:
+    memcpy(&bits, &single, sizeof bits);
+    return bits;
+  case VK_FLOAT16:
+    return half_from_float(single);
+  case VK_BOOL:
+    return value != 0;
+  default:
+    return (uint32_t)(int64_t)value;
+  }
+}
+
+static sconce_status pad_emit(struct plan *p, const struct node *n) {
+  const struct tensor *x = arg_tensor(p, n, 0), *y = arg_tensor(p, n, 3);
+  if (!x || !y) return SCONCE_BAD_GRAPH;
+  uint32_t dims[RANK_MAX];
+  int64_t left[RANK_MAX];
+  double value;
+  struct move m;
+  TRY(pads_of(p, n, x, left, dims));
+  TRY(arg_float_or(p, n, 2, 0, &value));
+  TRY(move_begin(p, &m, y, x));
+  m.fill = element_bits(y->dtype, value);
+  for (uint32_t i = 0; i < x->rank; i++) {
+    m.from[i] = left[i];
+    m.size[i] = x->dim_live[i];
+  }
+  return move_emit(p, &m, arg_id(n, 0), out_id(n));
+}
+
+/* ---- pixel shuffle --------------------------------------------------------------------------- */
+
+/* [x, r, out]: (…, C r r, H, W) becomes (…, C, H r, W r). */
+static sconce_status factor_of(struct plan *p, const struct node *n, const struct tensor *x,
+                               uint32_t *r) {
+  int64_t factor;
+  TRY(arg_int(p, n, 1, &factor));
+  if (x->rank < 3 || factor < 1 || factor > 4096 || x->dim_live[x->rank - 3] % (factor * factor))
+    return fail(p->err, SCONCE_BAD_GRAPH, "a factor of %" PRId64 " for a rank of %u", factor,
+                x->rank);
+  *r = (uint32_t)factor;
+  return SCONCE_OK;
+}
+
+static sconce_status shuffle_shape(struct plan *p, const struct node *n) {
+  const struct tensor *x = arg_tensor(p, n, 0);
+  if (!x) return SCONCE_BAD_GRAPH;
+  uint32_t r, dims[RANK_MAX];
+  TRY(factor_of(p, n, x, &r));
+  memcpy(dims, x->dim_live, sizeof dims);
+  dims[x->rank - 3] /= r * r;
+  dims[x->rank - 2] *= r;
+  dims[x->rank - 1] *= r;
+  return set_dims(p, out_id(n), dims, x->rank);
+}
+
+static sconce_status shuffle_emit(struct plan *p, const struct node *n) {
+  const struct tensor *x = arg_tensor(p, n, 0);
+  if (!x) return SCONCE_BAD_GRAPH;
+  uint32_t r;
+  int64_t strides[RANK_MAX];
+  TRY(factor_of(p, n, x, &r));
+  strides_of(x, strides);
+  struct move m = {0};
+  const uint32_t *dims = x->dim_live + x->rank - 3;
+  int64_t channel = strides[x->rank - 3];
+  for (uint32_t i = 0; i + 3 < x->rank; i++) TRY(move_push(p, &m, x->dim_live[i], strides[i]));
+  TRY(move_push(p, &m, dims[0] / (r * r), channel * r * r));
+  TRY(move_push(p, &m, dims[1], dims[2]));
+  TRY(move_push(p, &m, r, channel * r));
+  TRY(move_push(p, &m, dims[2], 1));
+  TRY(move_push(p, &m, r, channel));
+  return move_emit(p, &m, arg_id(n, 0), out_id(n));
+}
+
+/* ---- copy into ------------------------------------------------------------------------------- */
+
+/* [self, source, non_blocking, out]: self, which is also the result, takes the source's elements.
+ */
+static sconce_status copy_into(struct plan *p, const struct node *n) {
+  const struct tensor *y = arg_tensor(p, n, 0), *x = arg_tensor(p, n, 1);
+  if (!x || !y) return SCONCE_BAD_GRAPH;
+  if (x->rank > y->rank)
+    return fail(p->err, SCONCE_BAD_GRAPH, "rank %u into rank %u", x->rank, y->rank);
+  TRY(emit_broadcast(p, arg_id(n, 1), arg_id(n, 0)));
+  if (out_id(n) == arg_id(n, 0)) return SCONCE_OK;
+  return emit_broadcast(p, arg_id(n, 1), out_id(n));
+}
+
+#define MOVE(NAME, SHAPE, EMIT, N_ARGS)                                                            \
+  {                                                                                                \
+    NAME, SHAPE, EMIT, .n_args = N_ARGS, .kernels = { move_kernels }                               \
+  }
+#define PERMUTE(NAME, VARIANT, N_ARGS)                                                             \
+  {                                                                                                \
+    NAME, permute_shape, permute_emit, .variant = VARIANT, .n_args = N_ARGS, .kernels = {          \
+      move_kernels                                                                                 \
+    }                                                                                              \
+  }
+
+const struct op ops_permute[] = {
+    PERMUTE("aten.permute_copy.default", BY_LIST, 3),
+    PERMUTE("aten::permute_copy.out", BY_LIST, 3),
+    PERMUTE("aten.permute.default", BY_LIST, 3),
+    PERMUTE("aten.transpose_copy.int", BY_PAIR, 4),
+    PERMUTE("aten::transpose_copy.int_out", BY_PAIR, 4),
+    PERMUTE("aten.transpose.int", BY_PAIR, 4),
+    PERMUTE("aten.t_copy.default", BY_TWO, 2),
+    MOVE("aten.expand_copy.default", expand_shape, expand_emit, 4),
+    MOVE("aten::expand_copy.out", expand_shape, expand_emit, 4),
+    MOVE("aten.repeat.default", repeat_shape, repeat_emit, 3),
+    MOVE("aten::repeat.out", repeat_shape, repeat_emit, 3),
+    MOVE("aten.flip.default", shape_same, flip_emit, 3),
+    MOVE("aten.constant_pad_nd.default", pad_shape, pad_emit, 4),
+    MOVE("aten::constant_pad_nd.out", pad_shape, pad_emit, 4),
+    MOVE("aten.pixel_shuffle.default", shuffle_shape, shuffle_emit, 3),
+    {"aten::copy_", shape_same, copy_into, .n_args = 4, .writes = 1, .kernels = {move_kernels}},
+    {0},
+};

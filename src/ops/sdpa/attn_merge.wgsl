@@ -1,0 +1,73 @@
+// Attention of few queries, second half: joins what attn_split found for the chunks of a row.
+// One workgroup per row (query, head); 4 · lanes threads take a chunk's values.
+// uses: grid
+alias Reduced = f32;
+const WG = 256u;
+const LOWEST = -3.4028234e38;
+struct Params {
+  seq: u32,     // queries of a head
+  heads: u32,   // of q, all batches
+  group: u32,   // heads of q that share a head of k and v
+  dim: u32,     // of a head; quads
+  q_token: u32, // strides of q and out; quads
+  q_head: u32,
+  k_token: u32, // strides of k and v; quads
+  k_head: u32,
+  keys: u32,
+  first: u32, // query i may look at keys up to first + i
+  head_major: u32,
+  masked: u32,
+  mask: vec4<u32>, // strides: batch, head, query, key; elements
+  mask_heads: u32, // heads of one batch
+  chunk: u32,      // keys of a workgroup, where keys are split
+  chunks: u32,
+  lanes: u32, // threads that share a key there
+  scale: f32,
+  never: f32, // −inf, which WGSL cannot write down
+}
+@group(0) @binding(0) var<storage, read>       parts: array<vec4<f32>>; // (kv heads, rows, chunks, dim)
+@group(0) @binding(1) var<storage, read>       stats: array<vec2<f32>>; // (kv heads, rows, chunks): maximum, sum
+@group(0) @binding(2) var<storage, read_write> out: array<Quad>;        // like q
+@group(0) @binding(3) var<uniform>             p: Params;
+var<workgroup> sums: array<vec4<f32>, WG>;
+var<workgroup> totals: array<f32, WG>;
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) local: u32) {
+  let index = grid_group(group, groups);
+  if (index >= p.seq * p.heads) {
+    return;
+  }
+  let begin = index * p.chunks;
+  var most = LOWEST;
+  for (var i = local; i < p.chunks; i += WG) {
+    most = max(most, stats[begin + i].x);
+  }
+  most = group_max(most, local);
+  let wide = 4u * p.lanes;
+  let d = local % wide;
+  var acc = vec4<f32>();
+  var sum = 0.0;
+  for (var i = local / wide; i < p.chunks; i += WG / wide) {
+    let stat = stats[begin + i];
+    let weight = exp(stat.x - most);
+    sum += weight * stat.y;
+    if (d < p.dim) {
+      acc += weight * parts[(begin + i) * p.dim + d];
+    }
+  }
+  sums[local] = acc;
+  totals[local] = sum;
+  workgroupBarrier();
+  if (local < p.dim) {
+    for (var i = 1u; i < WG / wide; i++) {
+      acc += sums[local + i * wide];
+      sum += totals[local + i * wide];
+    }
+    let rows = p.seq * p.group;
+    let r = index % rows;
+    let at = r / p.group * p.q_token + (index / rows * p.group + r % p.group) * p.q_head;
+    out[at + local] = quad_put(select(acc / sum, vec4<f32>(), sum == 0.0));
+  }
+}

@@ -1,0 +1,244 @@
+/* Unary operators: {operation} × {dtype} × {live shapes}, against the mathematics in double. */
+#include "op.h"
+
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double rsqrt_(double x) { return 1 / sqrt(x); }
+static double negative(double x) { return -x; }
+static double hardsigmoid(double x) { return fmin(fmax(x + 3, 0), 6) / 6; }
+static double hardswish(double x) { return x * hardsigmoid(x); }
+static double clamp(double x) { return fmin(fmax(x, -2), 3); }
+static double at_most(double x) { return fmin(x, 3); }
+static double cube(double x) { return x * x * x; }
+static double root(double x) { return pow(x, 0.5); }
+static double power(double x) { return pow(x, -1.75); }
+static double relu(double x) { return x > 0 ? x : 0; }
+static double gelu(double x) { return 0.5 * x * (1 + erf(x / sqrt(2))); }
+static double gelu_tanh(double x) {
+  return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+}
+static double leaky(double x) { return x > 0 ? x : x * 3; }
+static double hardshrink(double x) { return fabs(x) > 3 ? x : 0; }
+static double inverse(double x) { return 1 / x; }
+static double silu(double x) { return x * sigmoid(x); }
+static double eq(double x) { return x == 3; }
+static double ne(double x) { return x != 3; }
+static double lt(double x) { return x < 3; }
+static double le(double x) { return x <= 3; }
+static double gt(double x) { return x > 3; }
+static double ge(double x) { return x >= 3; }
+static double not_(double x) { return x == 0; }
+
+enum { F32 = 1, F16 = 2, I32 = 4, BOOL = 8, FLOATS = F32 | F16, NUMBERS = FLOATS | I32 };
+enum args { NONE, RANGE, NO_LEAST, TEXT, THREE, HALF, NEGATIVE };
+enum domain { ALL, POSITIVE, MODEST };
+
+static const struct operation {
+  const char *name;
+  double (*oracle)(double x);
+  unsigned dtypes;
+  enum args args;
+  enum domain domain; /* MODEST: where the device's builtin is precise */
+  const char *text;
+  double abs, rel; /* f32: 0 is exact */
+} operations[] = {
+    {"aten.sigmoid.default", sigmoid, FLOATS, .abs = 1e-7, .rel = 1e-5},
+    {"aten.abs.default", fabs, NUMBERS},
+    {"aten.exp.default", exp, FLOATS, .domain = MODEST, .rel = 1e-5},
+    {"aten.sqrt.default", sqrt, FLOATS, .domain = POSITIVE, .rel = 1e-6},
+    {"aten.rsqrt.default", rsqrt_, FLOATS, .domain = POSITIVE, .rel = 1e-6},
+    {"aten.sin.default", sin, FLOATS, .domain = MODEST, .abs = 5e-4},
+    {"aten.cos.default", cos, FLOATS, .domain = MODEST, .abs = 5e-4},
+    {"aten.tan.default", tan, FLOATS, .domain = MODEST, .abs = 5e-3, .rel = 5e-3},
+    {"aten.tanh.default", tanh, FLOATS, .abs = 1e-6, .rel = 1e-5},
+    {"aten.round.default", nearbyint, FLOATS},
+    {"aten.neg.default", negative, NUMBERS},
+    {"aten.hardswish.default", hardswish, FLOATS, .abs = 1e-6, .rel = 1e-6},
+    {"aten.clamp.default", clamp, NUMBERS, RANGE},
+    {"aten.clamp.default", at_most, NUMBERS, NO_LEAST},
+    {"aten.hardtanh.default", clamp, NUMBERS, RANGE},
+    {"aten.pow.Tensor_Scalar", cube, NUMBERS, THREE, .domain = MODEST, .rel = 1e-6},
+    {"aten.pow.Tensor_Scalar", root, FLOATS, HALF, .domain = POSITIVE, .rel = 1e-6},
+    {"aten.pow.Tensor_Scalar", power, FLOATS, NEGATIVE, .domain = POSITIVE, .rel = 1e-4},
+    {"aten.relu.default", relu, NUMBERS},
+    {"aten.gelu.default", gelu, FLOATS, TEXT, .text = "none", .abs = 2e-6, .rel = 1e-5},
+    {"aten.gelu.default", gelu_tanh, FLOATS, TEXT, .text = "tanh", .abs = 1e-6, .rel = 1e-5},
+    {"aten.leaky_relu.default", leaky, FLOATS, THREE, .rel = 1e-6},
+    {"aten.log.default", log, FLOATS, .domain = POSITIVE, .abs = 1e-6, .rel = 1e-5},
+    {"aten.log10.default", log10, FLOATS, .domain = POSITIVE, .abs = 1e-6, .rel = 1e-5},
+    {"aten.hardshrink.default", hardshrink, FLOATS, THREE},
+    {"aten.hardsigmoid.default", hardsigmoid, FLOATS, .rel = 1e-6},
+    {"aten.floor.default", floor, FLOATS},
+    {"aten.ceil.default", ceil, FLOATS},
+    {"aten.trunc.default", trunc, FLOATS},
+    {"aten.reciprocal.default", inverse, FLOATS, .domain = POSITIVE, .rel = 1e-6},
+    {"aten.silu.default", silu, FLOATS, .abs = 1e-6, .rel = 1e-5},
+    {"aten.eq.Scalar", eq, NUMBERS | BOOL, THREE},
+    {"aten.ne.Scalar", ne, NUMBERS | BOOL, THREE},
+    {"aten.lt.Scalar", lt, NUMBERS | BOOL, THREE},
+    {"aten.le.Scalar", le, NUMBERS | BOOL, THREE},
+    {"aten.gt.Scalar", gt, NUMBERS | BOOL, THREE},
+    {"aten.ge.Scalar", ge, NUMBERS | BOOL, THREE},
+    {"aten.logical_not.default", not_, NUMBERS | BOOL},
+    {"aten.bitwise_not.default", not_, BOOL},
+};
+enum { OPERATIONS = sizeof operations / sizeof *operations };
+
+/* Ends, ties, zeros and large numbers, then random ones. */
+static const double ends[] = {0,  -0.5, 0.5,   1.5, 2.5, 3,    -3,   2,
+                              -2, 1e-4, -1e-4, 88,  -88, 1000, -1000};
+enum { ENDS = sizeof ends / sizeof *ends };
+
+static double *numbers(const struct operation *o, enum vk_dtype dtype, uint64_t n, uint64_t seed) {
+  double *x = test_values(VK_FLOAT32, n, seed);
+  for (uint64_t i = 0; i < n; i++) {
+    x[i] = i < ENDS && o->domain == ALL ? ends[i] : x[i] * (o->domain == MODEST ? 3 : 12);
+    if (o->domain == POSITIVE) x[i] = fabs(x[i]) + 0.01;
+    if (dtype == VK_INT32) x[i] = trunc(x[i]);
+    if (dtype == VK_BOOL) x[i] = x[i] > 0;
+  }
+  void *rounded = malloc((size_t)(n + 1) * 4);
+  test_to_dtype(dtype, x, n, rounded);
+  test_from_dtype(dtype, rounded, n, x);
+  free(rounded);
+  return x;
+}
+
+static void add_node(struct op_test *t, const struct operation *o, uint32_t x, uint32_t y,
+                     bool as_int) {
+  uint32_t three = as_int ? op_int(t, 3) : op_double(t, 3);
+  uint32_t minus_two = as_int ? op_int(t, -2) : op_double(t, -2);
+  switch (o->args) {
+  case NONE:
+    op_node(t, o->name, IDS(x, y));
+    break;
+  case RANGE:
+    op_node(t, o->name, IDS(x, minus_two, three, y));
+    break;
+  case NO_LEAST:
+    op_node(t, o->name, IDS(x, op_null(t), three, y));
+    break;
+  case TEXT:
+    op_node(t, o->name, IDS(x, op_text(t, o->text), y));
+    break;
+  case THREE:
+    op_node(t, o->name, IDS(x, three, y));
+    break;
+  default:
+    op_node(t, o->name, IDS(x, op_double(t, o->args == HALF ? 0.5 : -1.75), y));
+  }
+}
+
+static void run(const struct operation *o, enum vk_dtype dtype, bool as_int) {
+  bool compares = (o->dtypes & BOOL) != 0;
+  enum { MOST = 9 };
+  static const uint32_t lives[] = {MOST, 3, 1, 0, MOST};
+  struct op_test t;
+  sconce_error err = {0};
+  op_begin(&t);
+  uint32_t x = op_input(&t, dtype, DIMS(MOST, 7));
+  uint32_t y = op_output(&t, compares ? VK_BOOL : dtype, DIMS(MOST, 7));
+  add_node(&t, o, x, y, as_int);
+  CHECK_OK(op_load(&t, NULL, &err), err);
+  for (size_t i = 0; i < sizeof lives / sizeof *lives && !test_failed(); i++) {
+    double *values = numbers(o, dtype, (uint64_t)lives[i] * 7, 1 + i);
+    op_set(&t, x, DIMS(lives[i], 7), values);
+    CHECK_OK(op_run(&t, &err), err);
+    uint64_t n;
+    const double *got = op_get(&t, y, &n);
+    CHECK_EQ(n, lives[i] * 7);
+    for (uint64_t k = 0; k < n; k++) values[k] = o->oracle(values[k]);
+    bool half = dtype == VK_FLOAT16 && !compares;
+    test_close(got, values, n, o->abs + (half ? 1e-6 : 0), o->rel + (half ? 1e-3 : 0), o->name);
+    free(values);
+  }
+  op_end(&t);
+}
+
+static void every_operation(void) {
+  for (size_t i = 0; i < OPERATIONS; i++) {
+    unsigned dtypes = operations[i].dtypes;
+    if (dtypes & F32) run(&operations[i], VK_FLOAT32, false);
+    if (dtypes & F32) run(&operations[i], VK_FLOAT32, true);
+    if (dtypes & F16) run(&operations[i], VK_FLOAT16, true);
+    if (dtypes & I32) run(&operations[i], VK_INT32, false);
+    if (dtypes & BOOL) run(&operations[i], VK_BOOL, true);
+  }
+}
+
+/* Split where the binding is capped at 1 MiB; f16 has half the bytes but the same steps. */
+static void large(void) {
+  enum { N = 300 * 1001 };
+  for (int half = 0; half < 2; half++) {
+    struct op_test t;
+    sconce_error err = {0};
+    op_begin(&t);
+    enum vk_dtype dtype = half ? VK_FLOAT16 : VK_FLOAT32;
+    uint32_t x = op_input(&t, dtype, DIMS(N)), y = op_output(&t, VK_BOOL, DIMS(N));
+    op_node(&t, "aten.lt.Scalar", IDS(x, op_int(&t, 0), y));
+    double *values = test_values(dtype, N, 4);
+    CHECK_OK(op_load(&t, NULL, &err), err);
+    if (!test_failed()) {
+      op_set(&t, x, DIMS(N), values);
+      CHECK_OK(op_run(&t, &err), err);
+      uint64_t n;
+      const double *got = op_get(&t, y, &n);
+      for (uint64_t i = 0; i < n; i++) values[i] = values[i] < 0;
+      test_close(got, values, n, 0, 0, "lt 0");
+    }
+    free(values);
+    op_end(&t);
+  }
+}
+
+static void corners(void) {
+  static const struct {
+    const char *name;
+    double x, want;
+  } cases[] = {
+      {"aten.relu.default", NAN, NAN},       {"aten.sigmoid.default", -INFINITY, 0},
+      {"aten.sigmoid.default", INFINITY, 1}, {"aten.tanh.default", -INFINITY, -1},
+      {"aten.sqrt.default", -1, NAN},        {"aten.log.default", 0, -INFINITY},
+      {"aten.rsqrt.default", 0, INFINITY},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct op_test t;
+    sconce_error err = {0};
+    op_begin(&t);
+    uint32_t x = op_input(&t, VK_FLOAT32, DIMS(1)), y = op_output(&t, VK_FLOAT32, DIMS(1));
+    op_node(&t, cases[i].name, IDS(x, y));
+    CHECK_OK(op_load(&t, NULL, &err), err);
+    if (!test_failed()) {
+      op_set(&t, x, DIMS(1), &cases[i].x);
+      CHECK_OK(op_run(&t, &err), err);
+      uint64_t n;
+      test_close(op_get(&t, y, &n), &cases[i].want, 1, 1e-7, 0, cases[i].name);
+    }
+    op_end(&t);
+  }
+}
+
+static void refuses(void) {
+  static const struct {
+    const char *name, *text;
+    enum vk_dtype dtype;
+    const char *fragment;
+  } cases[] = {
+      {"aten.gelu.default", "erf", VK_FLOAT32, "neither none nor tanh"},
+      {"aten.gelu.default", "none", VK_INT32, "int32 to int32"},
+      {"aten.pow.Tensor_Scalar", NULL, VK_INT32, "argument 1 is 0.5"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct op_test t;
+    sconce_error err = {0};
+    op_begin(&t);
+    uint32_t x = op_input(&t, cases[i].dtype, DIMS(4)), y = op_output(&t, cases[i].dtype, DIMS(4));
+    uint32_t middle = cases[i].text ? op_text(&t, cases[i].text) : op_double(&t, 0.5);
+    op_node(&t, cases[i].name, IDS(x, middle, y));
+    CHECK_EQ(op_load(&t, NULL, &err), SCONCE_UNSUPPORTED);
+    CHECK(strstr(err.text, cases[i].fragment) != NULL);
+    op_end(&t);
+  }
+}
+
+const struct test suite_unary[] = {
+    TEST(every_operation), TEST(large), TEST(corners), TEST(refuses), {0}};

@@ -1,0 +1,79 @@
+/* sconce_inspect: opens whatever the file is, gathers, writes. */
+#include "run/inspect.h"
+
+#include <inttypes.h>
+
+static sconce_status open_program(struct inspect *x, const sconce_inspect_desc *desc,
+                                  sconce_error *err) {
+  sconce_model_desc files = {.data = x->file.data,
+                             .size = x->file.size,
+                             .data_paths = desc->data_paths,
+                             .n_data_paths = desc->n_data_paths};
+  x->kind = INSPECT_PROGRAM;
+  TRY(model_open(&x->model, &x->arena.allocator, &files, err));
+  TRY(inspect_gather(x, desc->method, err));
+  return inspect_weights(x, err);
+}
+
+static sconce_status open_graph(struct inspect *x, sconce_error *err) {
+  x->kind = INSPECT_GRAPH;
+  TRY(inspect_gather_graph(x, err));
+  return inspect_weights(x, err);
+}
+
+static sconce_status open_data(struct inspect *x, sconce_error *err) {
+  x->kind = INSPECT_DATA;
+  return ptd_open(&x->ptd, x->file, err);
+}
+
+/* The first bytes tell what it is; a file that is nothing of ours is reported as a bad program. */
+static sconce_status open_file(struct inspect *x, const sconce_inspect_desc *desc,
+                               sconce_error *err) {
+  if (ptd_probe(x->file)) return open_data(x, err);
+  if (vkgraph_probe(x->file)) return open_graph(x, err);
+  return open_program(x, desc, err);
+}
+
+static sconce_status write_report(struct inspect *x, sconce_inspect_format format, struct out *o,
+                                  sconce_error *err) {
+  switch (format) {
+  case SCONCE_INSPECT_TEXT:
+    inspect_text(x, o);
+    return SCONCE_OK;
+  case SCONCE_INSPECT_GRAPH:
+    inspect_graph(x, o);
+    return SCONCE_OK;
+  case SCONCE_INSPECT_DOT:
+    return inspect_dot(x, o, err);
+  case SCONCE_INSPECT_JSON:
+    inspect_json(x, o);
+    return SCONCE_OK;
+  }
+  return fail(err, SCONCE_BAD_ARGUMENT, "format %d is unknown", (int)format);
+}
+
+sconce_status sconce_inspect(const sconce_inspect_desc *desc,
+                             void (*write)(void *user, const char *text, size_t size), void *user,
+                             sconce_error *err) {
+  if (!desc || !write) return fail(err, SCONCE_BAD_ARGUMENT, "desc or write is NULL");
+  if (!desc->path && !desc->data) return fail(err, SCONCE_BAD_ARGUMENT, "no path and no data");
+  sconce_error local;
+  if (!err) err = &local;
+  struct os_map map = {0};
+  if (desc->path) TRY(os_map_open(&map, desc->path, err));
+  struct inspect x = {.path = desc->path,
+                      .file = desc->path ? map.bytes : (struct span){desc->data, desc->size}};
+  arena_init(&x.arena, &desc->allocator);
+  struct out o;
+  out_init(&o, write, user);
+  sconce_status status = open_file(&x, desc, err);
+  if (status == SCONCE_OK) status = write_report(&x, desc->format, &o, err);
+  if (status == SCONCE_OK)
+    out_flush(&o);
+  else if (desc->path)
+    error_prefix(err, "%s: ", desc->path);
+  sconce_model_close(x.model);
+  arena_free(&x.arena);
+  os_map_close(&map);
+  return status;
+}

@@ -1,0 +1,369 @@
+/* Methods: inputs in, one planned call, outputs out. */
+#include "run/convert.h"
+#include "run/model.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct border {
+  uint32_t value;                 /* of the graph */
+  sconce_tensor bound;            /* dtype and upper bounds as the program says; data NULL */
+  uint32_t live[SCONCE_MAX_RANK]; /* input: dims as last set */
+  void *bytes; /* input: elements in the graph's dtype; output: converted, or NULL */
+  bool set;    /* input: has data */
+  bool fresh;  /* input: changed since it was last written to the device */
+};
+
+struct sconce_method {
+  sconce_model *model;
+  struct arena arena;
+  struct graph graph;
+  struct exec exec;
+  struct border *inputs, *outputs;
+  void *elements; /* of a tensor that scalars are read from */
+  bool done;      /* outputs of the last call can be read */
+};
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static void describe_border(const struct pte_method *m, uint32_t index, sconce_tensor *out) {
+  struct pte_value v = pte_value(m, index);
+  *out = (sconce_tensor){.dtype = SCONCE_INT64};
+  if (v.kind == PTE_DOUBLE) out->dtype = SCONCE_FLOAT64;
+  if (v.kind == PTE_BOOL) out->dtype = SCONCE_BOOL;
+  if (v.kind != PTE_TENSOR) return;
+  out->dtype = (sconce_dtype)v.tensor.shape.scalar_type;
+  out->rank = v.tensor.shape.rank < SCONCE_MAX_RANK ? v.tensor.shape.rank : SCONCE_MAX_RANK;
+  for (uint32_t i = 0; i < out->rank; i++) out->dims[i] = (uint32_t)v.tensor.shape.sizes[i];
+}
+
+static sconce_status init_borders(sconce_method *m, const struct pte_method *pm,
+                                  sconce_error *err) {
+  m->inputs = arena_new(&m->arena, struct border, pm->n_inputs);
+  m->outputs = arena_new(&m->arena, struct border, pm->n_outputs);
+  if (!m->inputs || !m->outputs) return fail(err, SCONCE_NO_MEMORY, "no memory for borders");
+  for (uint32_t i = 0; i < pm->n_inputs + pm->n_outputs; i++) {
+    bool input = i < pm->n_inputs;
+    uint32_t k = input ? i : i - pm->n_inputs;
+    struct border *b = input ? &m->inputs[k] : &m->outputs[k];
+    b->value = input ? m->graph.inputs[k] : m->graph.outputs[k];
+    describe_border(pm, (uint32_t)fb_i32_at(input ? pm->inputs : pm->outputs, k), &b->bound);
+    const struct value *v = &m->graph.values[b->value];
+    if (v->kind != VK_TENSOR) continue;
+    uint64_t numel = tensor_numel_max(&v->tensor);
+    uint64_t size =
+        numel * (input ? vk_dtype_size(v->tensor.dtype) : sconce_dtype_size(b->bound.dtype));
+    if (!input && convert_is_copy(v->tensor.dtype, b->bound.dtype)) continue;
+    b->bytes = arena_alloc(&m->arena, (size_t)size, 1, 8);
+    if (!b->bytes) return fail(err, SCONCE_NO_MEMORY, "no memory for %" PRIu64 " bytes", size);
+  }
+  return SCONCE_OK;
+}
+
+static sconce_status build(sconce_method *m, const char *name, sconce_error *err) {
+  struct pte_method pm;
+  if (!pte_find_method(&m->model->pte, text_of(name), &pm))
+    return fail(err, SCONCE_BAD_ARGUMENT, "no method '%s'", name);
+  TRY(program_build(&m->graph, m->model, &pm, err));
+  TRY(graph_finish(&m->graph, err));
+  TRY(init_borders(m, &pm, err));
+  TRY(exec_init(&m->exec, m->model->device->gpu, &m->graph, err));
+  return SCONCE_OK;
+}
+
+sconce_status sconce_method_open(sconce_method **out, sconce_model *model, const char *name,
+                                 sconce_error *err) {
+  if (!out || !model) return fail(err, SCONCE_BAD_ARGUMENT, "out or model is NULL");
+  *out = NULL;
+  sconce_error local;
+  if (!err) err = &local;
+  struct gpu *gpu = model->device->gpu;
+  TRY(gpu_check(gpu, err));
+  sconce_method *m = block_resize(&model->arena.allocator, NULL, 0, sizeof *m);
+  if (!m) return fail(err, SCONCE_NO_MEMORY, "no memory for a method");
+  *m = (sconce_method){.model = model};
+  struct caps caps;
+  caps_of(gpu_info(gpu), &caps);
+  arena_init(&m->arena, &model->arena.allocator);
+  graph_init(&m->graph, &model->arena.allocator, &caps);
+  sconce_status status = build(m, name ? name : "forward", err);
+  if (status != SCONCE_OK)
+    sconce_method_close(m);
+  else
+    *out = m;
+  return status;
+}
+
+void sconce_method_close(sconce_method *m) {
+  if (!m) return;
+  exec_free(&m->exec);
+  graph_free(&m->graph);
+  sconce_allocator allocator = m->arena.allocator;
+  arena_free(&m->arena);
+  block_resize(&allocator, m, sizeof *m, 0);
+}
+
+uint32_t sconce_method_n_inputs(const sconce_method *m) { return m ? m->graph.n_inputs : 0; }
+uint32_t sconce_method_n_outputs(const sconce_method *m) { return m ? m->graph.n_outputs : 0; }
+
+bool sconce_method_input_info(const sconce_method *m, uint32_t i, sconce_tensor *out) {
+  if (!m || i >= m->graph.n_inputs) return false;
+  *out = m->inputs[i].bound;
+  return true;
+}
+
+bool sconce_method_output_info(const sconce_method *m, uint32_t i, sconce_tensor *out) {
+  if (!m || i >= m->graph.n_outputs) return false;
+  *out = m->outputs[i].bound;
+  return true;
+}
+
+/* ---- inputs ---------------------------------------------------------------------------------- */
+
+static sconce_status check_dims(const struct border *b, uint32_t i, const sconce_tensor *t,
+                                sconce_error *err) {
+  if (t->rank != b->bound.rank)
+    return fail(err, SCONCE_BAD_ARGUMENT, "input %u has rank %u, given %u", i, b->bound.rank,
+                t->rank);
+  uint64_t numel = 1;
+  for (uint32_t d = 0; d < t->rank; d++) {
+    if (t->dims[d] > b->bound.dims[d])
+      return fail(err, SCONCE_BAD_ARGUMENT, "input %u: dim %u is %u, at most %u", i, d, t->dims[d],
+                  b->bound.dims[d]);
+    numel *= t->dims[d];
+  }
+  uint64_t size = numel * sconce_dtype_size(t->dtype);
+  if (size != t->size || (size && !t->data))
+    return fail(err, SCONCE_BAD_ARGUMENT, "input %u: %zu bytes of data, its dims need %" PRIu64, i,
+                t->data ? t->size : 0, size);
+  return SCONCE_OK;
+}
+
+/* Scalars are part of what was traced: a call may only repeat them. */
+static sconce_status check_scalar(const struct value *v, uint32_t i, const sconce_tensor *t,
+                                  sconce_error *err) {
+  double want = v->kind == VK_DOUBLE ? v->d : v->kind == VK_BOOLEAN ? v->b : (double)v->i;
+  double got = 0;
+  if (t->rank != 0 || t->size != sconce_dtype_size(t->dtype) || !t->data)
+    return fail(err, SCONCE_BAD_ARGUMENT, "input %u is a scalar", i);
+  int64_t whole = 0;
+  if (t->dtype == SCONCE_INT64)
+    memcpy(&whole, t->data, 8), got = (double)whole;
+  else if (t->dtype == SCONCE_FLOAT64)
+    memcpy(&got, t->data, 8);
+  else if (t->dtype == SCONCE_BOOL)
+    got = *(const uint8_t *)t->data;
+  else
+    return fail(err, SCONCE_BAD_ARGUMENT, "input %u is a scalar of int64, float64 or bool", i);
+  if (v->kind != VK_NULL && got != want)
+    return fail(err, SCONCE_BAD_ARGUMENT, "input %u was exported as %g, given %g", i, want, got);
+  return SCONCE_OK;
+}
+
+sconce_status sconce_method_set_input(sconce_method *m, uint32_t i, const sconce_tensor *t,
+                                      sconce_error *err) {
+  if (!m || !t) return fail(err, SCONCE_BAD_ARGUMENT, "method or tensor is NULL");
+  if (i >= m->graph.n_inputs)
+    return fail(err, SCONCE_BAD_ARGUMENT, "input %u of %u", i, m->graph.n_inputs);
+  if (m->exec.running) return fail(err, SCONCE_BAD_ARGUMENT, "a call is running");
+  struct border *b = &m->inputs[i];
+  struct value *v = &m->graph.values[b->value];
+  if (v->kind != VK_TENSOR) {
+    TRY(check_scalar(v, i, t, err));
+    b->set = true;
+    return SCONCE_OK;
+  }
+  TRY(check_dims(b, i, t, err));
+  uint64_t numel = 1;
+  for (uint32_t d = 0; d < t->rank; d++) numel *= t->dims[d];
+  /* Converted on the side first: a value out of range must not half replace the old ones. */
+  struct arena_mark mark = arena_mark(&m->arena);
+  void *side = arena_alloc(&m->arena, (size_t)numel, vk_dtype_size(v->tensor.dtype), 8);
+  if (!side) return fail(err, SCONCE_NO_MEMORY, "no memory for input %u", i);
+  sconce_status status = convert_in(v->tensor.dtype, side, t->dtype, t->data, numel, err);
+  if (status == SCONCE_OK) {
+    memcpy(b->bytes, side, (size_t)numel * vk_dtype_size(v->tensor.dtype));
+    b->set = b->fresh = true;
+    memcpy(b->live, t->dims, sizeof b->live);
+  } else {
+    error_prefix(err, "input %u: ", i);
+  }
+  arena_rewind(&m->arena, mark);
+  return status;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static sconce_status plan(sconce_method *m, sconce_error *err) {
+  for (uint32_t i = 0; i < m->graph.n_inputs; i++) {
+    struct border *b = &m->inputs[i];
+    struct value *v = &m->graph.values[b->value];
+    if (v->kind != VK_TENSOR) continue;
+    if (!b->set) return fail(err, SCONCE_BAD_ARGUMENT, "input %u was never set", i);
+    v->tensor.host = b->bytes;
+    TRY(graph_set_dims(&m->graph, b->value, b->live, v->tensor.rank, err));
+    if (b->fresh && v->stamp != m->graph.call) TRY(graph_touch(&m->graph, b->value, err));
+  }
+  return graph_plan(&m->graph, err);
+}
+
+/* A scalar that only the device knows splits the call: run what is planned, read it, plan on. */
+static sconce_status plan_on(sconce_method *m, sconce_error *err) {
+  while (m->graph.wanted != NO_VALUE) {
+    struct tensor *t = &m->graph.values[m->graph.wanted].tensor;
+    log_write(&m->model->device->log, SCONCE_LOG_INFO,
+              "a scalar is computed on the device: the call waits for it");
+    if (!m->elements) m->elements = arena_alloc(&m->arena, 65536, 1, 8);
+    if (!m->elements) return fail(err, SCONCE_NO_MEMORY, "no memory for a scalar");
+    TRY(exec_part(&m->exec, m->graph.wanted, m->elements, err));
+    t->host = m->elements;
+    TRY(graph_plan(&m->graph, err));
+  }
+  return SCONCE_OK;
+}
+
+static sconce_status write_inputs(sconce_method *m, sconce_error *err) {
+  for (uint32_t i = 0; i < m->graph.n_inputs; i++) {
+    struct border *b = &m->inputs[i];
+    const struct value *v = &m->graph.values[b->value];
+    if (v->kind != VK_TENSOR || !b->fresh) continue;
+    TRY(exec_write(&m->exec, b->value, b->bytes, tensor_nbytes(&v->tensor), err));
+    b->fresh = v->tensor.output; /* an input that is written must be sent again */
+  }
+  return SCONCE_OK;
+}
+
+static sconce_status start(sconce_method *m, sconce_error *err) {
+  graph_begin(&m->graph);
+  sconce_status status = plan(m, err);
+  if (status == SCONCE_OK) status = write_inputs(m, err);
+  if (status == SCONCE_OK) status = plan_on(m, err);
+  if (status != SCONCE_OK) {
+    graph_rollback(&m->graph);
+    exec_cancel(&m->exec);
+  }
+  return status;
+}
+
+sconce_status sconce_method_begin(sconce_method *m, sconce_error *err) {
+  if (!m) return fail(err, SCONCE_BAD_ARGUMENT, "method is NULL");
+  if (m->exec.running) return fail(err, SCONCE_BAD_ARGUMENT, "a call is running");
+  sconce_error local;
+  if (!err) err = &local;
+  m->done = false;
+  TRY(start(m, err));
+  sconce_status status = exec_begin(&m->exec, err);
+  if (status != SCONCE_OK) graph_rollback(&m->graph);
+  return status;
+}
+
+static sconce_status finish(sconce_method *m, bool block, bool *done, sconce_error *err) {
+  if (!m || !done) return fail(err, SCONCE_BAD_ARGUMENT, "method or done is NULL");
+  sconce_error local;
+  TRY(exec_poll(&m->exec, block, done, err ? err : &local));
+  m->done = *done;
+  return SCONCE_OK;
+}
+
+sconce_status sconce_method_poll(sconce_method *m, bool *done, sconce_error *err) {
+  return finish(m, false, done, err);
+}
+
+sconce_status sconce_method_wait(sconce_method *m, sconce_error *err) {
+  bool done;
+  return finish(m, true, &done, err);
+}
+
+void sconce_method_cancel(sconce_method *m) {
+  if (m) exec_cancel(&m->exec);
+}
+
+sconce_status sconce_method_run(sconce_method *m, sconce_error *err) {
+  TRY(sconce_method_begin(m, err));
+  return sconce_method_wait(m, err);
+}
+
+sconce_status sconce_method_output(sconce_method *m, uint32_t i, sconce_tensor *out,
+                                   sconce_error *err) {
+  if (!m || !out) return fail(err, SCONCE_BAD_ARGUMENT, "method or out is NULL");
+  if (i >= m->graph.n_outputs)
+    return fail(err, SCONCE_BAD_ARGUMENT, "output %u of %u", i, m->graph.n_outputs);
+  if (!m->done) return fail(err, SCONCE_BAD_ARGUMENT, "no call has finished since the last begin");
+  const struct border *b = &m->outputs[i];
+  const struct value *v = &m->graph.values[b->value];
+  *out = b->bound;
+  if (v->kind != VK_TENSOR) {
+    out->data = &v->i;
+    out->size = sconce_dtype_size(out->dtype);
+    return SCONCE_OK;
+  }
+  uint64_t numel = tensor_numel(&v->tensor);
+  memcpy(out->dims, v->tensor.dim_live, sizeof out->dims);
+  out->size = (size_t)numel * sconce_dtype_size(out->dtype);
+  out->data = exec_output(&m->exec, i);
+  if (!b->bytes) return SCONCE_OK;
+  TRY(convert_out(out->dtype, b->bytes, v->tensor.dtype, out->data, numel, err));
+  out->data = b->bytes;
+  return SCONCE_OK;
+}
+
+sconce_status sconce_method_reset(sconce_method *m, sconce_error *err) {
+  if (!m) return fail(err, SCONCE_BAD_ARGUMENT, "method is NULL");
+  return exec_reset(&m->exec, err);
+}
+
+size_t sconce_method_state_size(const sconce_method *m) {
+  return m ? (size_t)exec_state_size(&m->exec) : 0;
+}
+
+static sconce_status check_state(sconce_method *m, const void *data, size_t size,
+                                 sconce_error *err) {
+  if (!m || !data) return fail(err, SCONCE_BAD_ARGUMENT, "method or data is NULL");
+  if (m->exec.running) return fail(err, SCONCE_BAD_ARGUMENT, "a call is running");
+  if (size != sconce_method_state_size(m))
+    return fail(err, SCONCE_BAD_ARGUMENT, "%zu bytes of state, the method has %zu", size,
+                sconce_method_state_size(m));
+  return SCONCE_OK;
+}
+
+sconce_status sconce_method_get_state(sconce_method *m, void *out, size_t size, sconce_error *err) {
+  TRY(check_state(m, out, size, err));
+  return exec_get_state(&m->exec, out, err);
+}
+
+sconce_status sconce_method_set_state(sconce_method *m, const void *data, size_t size,
+                                      sconce_error *err) {
+  TRY(check_state(m, data, size, err));
+  return exec_set_state(&m->exec, data, err);
+}
+
+void sconce_method_stats(const sconce_method *m, sconce_stats *out) {
+  if (!m || !out) return;
+  const struct gpu_stats *s = gpu_stats(m->exec.gpu);
+  *out = (sconce_stats){.gpu_persistent = s->bytes[GPU_PERSISTENT],
+                        .gpu_transient = s->bytes[GPU_TRANSIENT],
+                        .gpu_staging = s->bytes[GPU_STAGING],
+                        .gpu_params = s->bytes[GPU_PARAMS],
+                        .host = m->arena.held + m->graph.arena.held,
+                        .nodes = m->graph.n_nodes,
+                        .dispatches = m->exec.n_dispatches,
+                        .nodes_planned = m->graph.nodes_planned,
+                        .params_written = m->exec.records_written,
+                        .gpu_buffers = s->buffers,
+                        .gpu_groups = s->groups,
+                        .gpu_kernels = s->kernels,
+                        .gpu_objects_made = s->buffers_made + s->groups_made};
+}
+
+sconce_status sconce_method_profile(sconce_method *m,
+                                    void (*each)(void *user, const char *node, const char *kernel,
+                                                 uint64_t from, uint64_t to),
+                                    void *user, sconce_error *err) {
+  if (!m || !each) return fail(err, SCONCE_BAD_ARGUMENT, "method or each is NULL");
+  TRY(start(m, err));
+  struct arena scratch;
+  arena_init(&scratch, &m->arena.allocator);
+  sconce_status status = exec_profile(&m->exec, &scratch, each, user, err);
+  arena_free(&scratch);
+  return status;
+}

@@ -1,0 +1,32 @@
+/* Reports: see report.h. */
+#include "report.h"
+
+const sconce_inspect_format report_formats[4] = {SCONCE_INSPECT_TEXT, SCONCE_INSPECT_GRAPH,
+                                                 SCONCE_INSPECT_DOT, SCONCE_INSPECT_JSON};
+
+static void append(void *user, const char *text, size_t size) {
+  struct report *r = user;
+  char *bigger = realloc(r->text, r->size + size + 1);
+  if (!bigger) abort();
+  memcpy(bigger + r->size, text, size);
+  r->text = bigger;
+  r->size += size;
+  r->text[r->size] = 0;
+}
+
+sconce_status report_make(struct report *r, const sconce_inspect_desc *desc) {
+  *r = (struct report){0};
+  return sconce_inspect(desc, append, r, &r->err);
+}
+
+void report_free(struct report *r) {
+  free(r->text);
+  *r = (struct report){0};
+}
+
+long long report_number(const struct report *r, const char *key) {
+  char quoted[64];
+  snprintf(quoted, sizeof quoted, "\"%s\": ", key);
+  const char *at = r->text ? strstr(r->text, quoted) : NULL;
+  return at ? strtoll(at + strlen(quoted), NULL, 10) : -1;
+}

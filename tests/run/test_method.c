@@ -1,0 +1,324 @@
+/* Methods through the public API, on files made by the writer: calls with changing shapes, errors
+ * that leave everything usable, constants, faults. */
+#include "gpu.h"
+
+#include "format/write.h"
+#include "run/device.h"
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static const float scale[4] = {1, 2, 3, 4}, offset[4] = {10, 20, 30, 40};
+static const int32_t dims_8x4[] = {8, 4}, dims_4[] = {4};
+
+static sconce_status wrap(struct arena *arena, struct write_vk *g,
+                          const struct write_pte_tensor *io, uint32_t n_in, uint32_t n_out,
+                          struct span *out, sconce_error *err) {
+  struct write_blob blob, file;
+  TRY(write_vk_finish(g, &blob, err));
+  struct write_pte w;
+  write_pte_init(&w, arena);
+  write_pte_named_data(&w, "scale", write_bytes(scale, sizeof scale));
+  write_pte_named_data(&w, "offset", write_bytes(offset, sizeof offset));
+  write_pte_delegated(&w, "forward", &blob, io, n_in, n_out);
+  write_pte_constant_method(&w, "get_answer", (struct literal[]){literal_int(42)}, 1);
+  TRY(write_pte_finish(&w, &file, err));
+  return write_blob_to_memory(&file, arena, out, err);
+}
+
+/* y = x * scale + offset and `offset` itself: x dynamic up to [8, 4]; both constants prepacked. */
+static sconce_status affine(struct arena *arena, struct span *out, sconce_error *err) {
+  struct write_vk g;
+  write_vk_init(&g, arena);
+  int32_t x = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(8, 4));
+  int32_t s0 = write_vk_constant(&g, VK_FLOAT32, DIM_LIST(4), write_vk_named(&g, "scale", 16));
+  int32_t c0 = write_vk_constant(&g, VK_FLOAT32, DIM_LIST(4), write_vk_named(&g, "offset", 16));
+  int32_t s1 = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(4));
+  int32_t c1 = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(4));
+  int32_t t = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(8, 4));
+  int32_t y = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(8, 4));
+  write_vk_call(&g, "et_vk.prepack.default", ID_LIST(s0, s1));
+  write_vk_call(&g, "et_vk.prepack.default", ID_LIST(c0, c1));
+  write_vk_call(&g, "aten.mul.Tensor", ID_LIST(x, s1, t));
+  write_vk_call(&g, "aten.add.Tensor", ID_LIST(t, c1, write_vk_value(&g, literal_double(1)), y));
+  write_vk_inputs(&g, ID_LIST(x));
+  write_vk_outputs(&g, ID_LIST(y, c1));
+  struct write_pte_tensor io[] = {
+      {.scalar_type = SCALAR_FLOAT, .dynamism = PTE_DYNAMIC_BOUND, .sizes = dims_8x4, .rank = 2},
+      {.scalar_type = SCALAR_FLOAT, .dynamism = PTE_DYNAMIC_BOUND, .sizes = dims_8x4, .rank = 2},
+      {.scalar_type = SCALAR_FLOAT, .sizes = dims_4, .rank = 1},
+  };
+  return wrap(arena, &g, io, 1, 2, out, err);
+}
+
+struct fixture {
+  struct arena arena;
+  sconce_device *device;
+  sconce_model *model;
+  sconce_method *method;
+};
+
+typedef sconce_status file_maker(struct arena *arena, struct span *out, sconce_error *err);
+
+static sconce_status open_file(struct fixture *f, file_maker *make,
+                               const sconce_allocator *allocator, sconce_error *err) {
+  *f = (struct fixture){0};
+  arena_init(&f->arena, NULL);
+  struct span file;
+  TRY(make(&f->arena, &file, err));
+  sconce_device_desc desc = {0};
+  if (allocator) desc.allocator = *allocator;
+  TRY(sconce_device_open(&f->device, &desc, err));
+  sconce_model_desc model = {.data = file.data, .size = file.size};
+  TRY(sconce_model_open(&f->model, f->device, &model, err));
+  return sconce_method_open(&f->method, f->model, NULL, err);
+}
+
+static void close_file(struct fixture *f) {
+  sconce_method_close(f->method);
+  sconce_model_close(f->model);
+  if (f->device) {
+    CHECK_EQ(gpu_stats(f->device->gpu)->buffers, 0);
+    CHECK_EQ(gpu_stats(f->device->gpu)->groups, 0);
+    test_note_kernels(f->device->gpu);
+  }
+  sconce_device_close(f->device);
+  arena_free(&f->arena);
+}
+
+static sconce_status call(sconce_method *m, uint32_t rows, float first, sconce_error *err) {
+  float x[32];
+  for (uint32_t i = 0; i < rows * 4 && i < 32; i++) x[i] = first + (float)i;
+  sconce_tensor t = {SCONCE_FLOAT32, 2, {rows, 4}, x, rows * 16};
+  TRY(sconce_method_set_input(m, 0, &t, err));
+  return sconce_method_run(m, err);
+}
+
+static void check_result(sconce_method *m, uint32_t rows, float first) {
+  sconce_tensor y;
+  sconce_error err = {0};
+  REQUIRE_OK(sconce_method_output(m, 0, &y, &err), err);
+  CHECK_EQ(y.rank, 2);
+  CHECK_EQ(y.dims[0], rows);
+  CHECK_EQ(y.dims[1], 4);
+  CHECK_EQ(y.size, rows * 16);
+  for (uint32_t i = 0; i < rows * 4; i++)
+    CHECK_NEAR(((const float *)y.data)[i], (first + (float)i) * scale[i % 4] + offset[i % 4], 1e-5);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static void one_graph_serves_every_shape(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  CHECK_OK(open_file(&f, affine, NULL, &err), err);
+  static const uint32_t rows[] = {8, 3, 1, 0, 5, 8, 8, 2};
+  for (size_t i = 0; f.method && i < sizeof rows / sizeof *rows; i++) {
+    CHECK_OK(call(f.method, rows[i], (float)i, &err), err);
+    check_result(f.method, rows[i], (float)i);
+  }
+  close_file(&f);
+}
+
+static void a_prepacked_constant_can_be_an_output(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  CHECK_OK(open_file(&f, affine, NULL, &err), err);
+  sconce_tensor c = {0};
+  if (f.method) {
+    CHECK_OK(call(f.method, 2, 0, &err), err);
+    CHECK_OK(sconce_method_output(f.method, 1, &c, &err), err);
+  }
+  if (c.data) CHECK(c.size == 16 && memcmp(c.data, offset, 16) == 0);
+  close_file(&f);
+}
+
+static void the_same_call_again_rewrites_nothing(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  CHECK_OK(open_file(&f, affine, NULL, &err), err);
+  sconce_stats first, second, third;
+  if (f.method) {
+    CHECK_OK(call(f.method, 3, 1, &err), err);
+    CHECK_OK(call(f.method, 5, 1, &err), err);
+    sconce_method_stats(f.method, &first);
+    CHECK_OK(sconce_method_run(f.method, &err), err); /* nothing set */
+    sconce_method_stats(f.method, &second);
+    CHECK_EQ(second.nodes_planned, 0);
+    CHECK_EQ(second.params_written, first.params_written);
+    CHECK_OK(call(f.method, 5, 7, &err), err); /* other numbers, the same shape */
+    check_result(f.method, 5, 7);
+    sconce_method_stats(f.method, &third);
+    CHECK_EQ(third.params_written, first.params_written);
+    CHECK_EQ(third.gpu_objects_made, first.gpu_objects_made);
+    CHECK(first.nodes == 2 && first.dispatches == 2);
+  }
+  close_file(&f);
+}
+
+static void wrong_inputs_name_what_is_allowed(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  CHECK_OK(open_file(&f, affine, NULL, &err), err);
+  if (f.method) {
+    float x[64] = {0};
+    sconce_tensor t = {SCONCE_FLOAT32, 2, {9, 4}, x, 9 * 16};
+    CHECK_FAILS(sconce_method_run(f.method, &err), SCONCE_BAD_ARGUMENT, err,
+                "input 0 was never set");
+    CHECK_FAILS(sconce_method_set_input(f.method, 0, &t, &err), SCONCE_BAD_ARGUMENT, err,
+                "input 0: dim 0 is 9, at most 8");
+    t.dims[0] = 2;
+    CHECK_FAILS(sconce_method_set_input(f.method, 0, &t, &err), SCONCE_BAD_ARGUMENT, err,
+                "144 bytes of data, its dims need 32");
+    t.rank = 1;
+    CHECK_FAILS(sconce_method_set_input(f.method, 0, &t, &err), SCONCE_BAD_ARGUMENT, err,
+                "input 0 has rank 2, given 1");
+    t = (sconce_tensor){SCONCE_INT64, 2, {1, 4}, x, 32};
+    CHECK_FAILS(sconce_method_set_input(f.method, 0, &t, &err), SCONCE_BAD_ARGUMENT, err,
+                "the data is int64, the method takes float32");
+    CHECK_FAILS(sconce_method_set_input(f.method, 1, &t, &err), SCONCE_BAD_ARGUMENT, err,
+                "input 1 of 1");
+    sconce_tensor y;
+    CHECK_FAILS(sconce_method_output(f.method, 0, &y, &err), SCONCE_BAD_ARGUMENT, err,
+                "no call has finished");
+    CHECK_OK(call(f.method, 2, 3, &err), err);
+    check_result(f.method, 2, 3);
+  }
+  sconce_method *other;
+  CHECK_FAILS(sconce_method_open(&other, f.model, "backward", &err), SCONCE_BAD_ARGUMENT, err,
+              "no method 'backward'");
+  close_file(&f);
+}
+
+static void calls_can_be_begun_polled_and_cancelled(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  CHECK_OK(open_file(&f, affine, NULL, &err), err);
+  if (f.method) {
+    CHECK_OK(call(f.method, 4, 1, &err), err);
+    CHECK_OK(sconce_method_begin(f.method, &err), err);
+    CHECK_FAILS(sconce_method_begin(f.method, &err), SCONCE_BAD_ARGUMENT, err, "a call is running");
+    bool done = false;
+    for (int i = 0; i < 10000000 && !done && !test_failed(); i++)
+      CHECK_OK(sconce_method_poll(f.method, &done, &err), err);
+    CHECK(done);
+    check_result(f.method, 4, 1);
+    CHECK_OK(sconce_method_begin(f.method, &err), err);
+    sconce_method_cancel(f.method);
+    CHECK_OK(call(f.method, 2, 9, &err), err);
+    check_result(f.method, 2, 9);
+  }
+  close_file(&f);
+}
+
+static void constant_methods_have_values(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  CHECK_OK(open_file(&f, affine, NULL, &err), err);
+  sconce_number n = {0};
+  CHECK_OK(sconce_model_constant(f.model, "get_answer", 0, &n, &err), err);
+  CHECK_EQ(n.i, 42);
+  CHECK_FAILS(sconce_model_constant(f.model, "get_answer", 1, &n, &err), SCONCE_UNSUPPORTED, err,
+              "output 1 of 'get_answer', which has 1");
+  CHECK_FAILS(sconce_model_constant(f.model, "forward", 0, &n, &err), SCONCE_UNSUPPORTED, err,
+              "no constant method 'forward'");
+  CHECK_EQ(sconce_model_n_methods(f.model), 2);
+  close_file(&f);
+}
+
+/* ---- what cannot be loaded ------------------------------------------------------------------- */
+
+static sconce_status unknown_operator(struct arena *arena, struct span *out, sconce_error *err) {
+  struct write_vk g;
+  write_vk_init(&g, arena);
+  int32_t x = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(4));
+  int32_t y = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(4));
+  write_vk_call(&g, "aten.teleport.default", ID_LIST(x, y));
+  write_vk_inputs(&g, ID_LIST(x));
+  write_vk_outputs(&g, ID_LIST(y));
+  struct write_pte_tensor io[] = {{.scalar_type = SCALAR_FLOAT, .sizes = dims_4, .rank = 1},
+                                  {.scalar_type = SCALAR_FLOAT, .sizes = dims_4, .rank = 1}};
+  return wrap(arena, &g, io, 1, 1, out, err);
+}
+
+static void unknown_operators_are_named(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  CHECK_FAILS(open_file(&f, unknown_operator, NULL, &err), SCONCE_UNSUPPORTED, err,
+              "node 0 (aten.teleport.default): this build has no such operator");
+  CHECK(f.method == NULL);
+  close_file(&f);
+}
+
+static void models_come_from_memory_path_or_callback(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  CHECK_OK(open_file(&f, affine, NULL, &err), err);
+  sconce_model *m;
+  CHECK_FAILS(sconce_model_open(&m, f.device, &(sconce_model_desc){0}, &err), SCONCE_BAD_ARGUMENT,
+              err, "no path, no data and no read function");
+  CHECK_FAILS(
+      sconce_model_open(&m, f.device, &(sconce_model_desc){.path = "/nonexistent.pte"}, &err),
+      SCONCE_IO_ERROR, err, "/nonexistent.pte");
+  CHECK_FAILS(sconce_model_open(&m, f.device, &(sconce_model_desc){.data = "no", .size = 2}, &err),
+              SCONCE_BAD_FILE, err, "2 bytes");
+  CHECK(m == NULL);
+  close_file(&f);
+}
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+static sconce_status load_and_call(struct fixture *f, const sconce_allocator *allocator,
+                                   sconce_error *err) {
+  TRY(open_file(f, affine, allocator, err));
+  TRY(call(f->method, 8, 1, err));
+  TRY(call(f->method, 2, 1, err));
+  return call(f->method, 5, 1, err);
+}
+
+static void every_failing_allocation_is_survived(void) {
+  for (uint64_t n = 1; n < 2000; n++) {
+    struct test_allocator alloc;
+    test_allocator_init(&alloc, n);
+    struct fixture f;
+    sconce_error err = {0};
+    sconce_status status = load_and_call(&f, &alloc.hook, &err);
+    bool reached = alloc.calls >= n;
+    if (reached && status != SCONCE_NO_MEMORY)
+      test_fail(__FILE__, __LINE__, "allocation %llu: %s (%s)", (unsigned long long)n,
+                sconce_status_name(status), err.text);
+    if (!reached) CHECK_OK(status, err);
+    close_file(&f);
+    CHECK_EQ(alloc.live, 0);
+    if (!reached || test_failed()) return;
+  }
+  test_fail(__FILE__, __LINE__, "more than 2000 allocations");
+}
+
+static void a_device_lost_between_calls_fails_the_next(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  CHECK_OK(open_file(&f, affine, NULL, &err), err);
+  if (f.method) {
+    CHECK_OK(call(f.method, 8, 1, &err), err);
+    gpu_lose(f.device->gpu);
+    CHECK_FAILS(call(f.method, 3, 1, &err), SCONCE_DEVICE_LOST, err, "the device is lost");
+    CHECK_FAILS(call(f.method, 3, 1, &err), SCONCE_DEVICE_LOST, err, "the device is lost");
+    sconce_method *late;
+    CHECK_FAILS(sconce_method_open(&late, f.model, NULL, &err), SCONCE_DEVICE_LOST, err, "lost");
+  }
+  close_file(&f);
+}
+
+const struct test suite_method[] = {
+    TEST(one_graph_serves_every_shape),
+    TEST(a_prepacked_constant_can_be_an_output),
+    TEST(the_same_call_again_rewrites_nothing),
+    TEST(wrong_inputs_name_what_is_allowed),
+    TEST(calls_can_be_begun_polled_and_cancelled),
+    TEST(constant_methods_have_values),
+    TEST(unknown_operators_are_named),
+    TEST(models_come_from_memory_path_or_callback),
+    TEST(every_failing_allocation_is_survived),
+    TEST(a_device_lost_between_calls_fails_the_next),
+    {0},
+};
