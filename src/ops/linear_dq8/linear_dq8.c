@@ -33,14 +33,17 @@ static sconce_status check_params(struct plan *p, const struct tensor *scale,
   return SCONCE_OK;
 }
 
-/* ---- torchao.choose_qparams_affine: [x, mapping, block, dtype, qmin, qmax, eps, dtypes, out] ----
- */
+/* ---- torchao.choose_qparams_affine --------------------------------------------------------------
+ * [x, mapping, block, dtype, qmin, qmax, eps, dtype of scales, of zeros, (keepdim,) out]; whether
+ * dims are kept shows in the outputs. */
 
 enum { MAPPING = 1, BLOCK, TARGET, QMIN, QMAX, EPS };
 
 static sconce_status qparams_out(struct plan *p, const struct node *n, const struct tensor **scale,
                                  const struct tensor **zero) {
   uint32_t list = n->n_args - 1;
+  if (list != 9 && list != 10)
+    return fail(p->err, SCONCE_BAD_GRAPH, "%u arguments, expected 10 or 11", n->n_args);
   *scale = tensor_at(p, arg_item(p, n, list, 0));
   *zero = tensor_at(p, arg_item(p, n, list, 1));
   if (arg_count(p, n, list) == 2 && *scale && *zero) return SCONCE_OK;
@@ -171,7 +174,7 @@ static sconce_status emit(struct plan *p, const struct node *n) {
 }
 
 const struct op ops_linear_dq8[] = {
-    {"torchao.choose_qparams_affine.default", qparams_shape, qparams_emit, .n_args = 10,
+    {"torchao.choose_qparams_affine.default", qparams_shape, qparams_emit,
      .kernels = {qparams_kernels}},
     {"et_vk.linear_dq8ca_q4gsw.default", shape, emit, prepare, .n_args = 9,
      .kernels = {rows_kernels}},

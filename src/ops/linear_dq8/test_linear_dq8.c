@@ -21,7 +21,7 @@ static uint32_t qparams(struct op_test *t, uint32_t x, uint32_t k, uint32_t scal
   op_node(t, "torchao.choose_qparams_affine.default",
           IDS(x, op_text(t, "ASYMMETRIC"), op_ints(t, INTS(1, k)), op_null(t), op_int(t, -128),
               op_double(t, 127), op_double(t, 1.1920928955078125e-07), op_null(t), op_null(t),
-              out));
+              op_bool(t, false), out));
   return out;
 }
 
