@@ -45,18 +45,13 @@ fn row_at(kv_head: u32, r: u32) -> u32 {
   return r / p.group * p.q_token + (kv_head * p.group + r % p.group) * p.q_head;
 }
 
-fn masked_score(s: f32, kv_head: u32, r: u32, key: u32) -> f32 {
-  let token = r / p.group;
-  if (key >= p.keys || key > p.first + token) {
-    return p.never;
-  }
-  if (p.masked == 0u) {
-    return s;
-  }
+// Where the mask's row for row r begins.
+fn mask_at(kv_head: u32, r: u32) -> u32 {
   let head = kv_head * p.group + r % p.group;
-  let b = head / p.mask_heads * p.mask.x + head % p.mask_heads * p.mask.y + token * p.mask.z + key * p.mask.w;
-  return s + elem_get(bias[b / ELEMS], b % ELEMS);
+  return head / p.mask_heads * p.mask.x + head % p.mask_heads * p.mask.y + r / p.group * p.mask.z;
 }
+
+fn bias_at(b: u32) -> f32 { return elem_get(bias[b / ELEMS], b % ELEMS); }
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
@@ -74,27 +69,38 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let k_base = kv_head * p.k_head;
   let x = local % 8u;
   let y = local / 8u;
+  let last = keys - 1u;
+  var limits: vec4<u32>; // by the thread's row: keys that it may look at
+  var masks: vec4<u32>;
+  for (var r = 0u; r < 4u; r++) {
+    let mine = row + r * 16u + y;
+    limits[r] = min(p.keys, p.first + mine / p.group + 1u);
+    masks[r] = mask_at(kv_head, min(mine, rows - 1u));
+  }
+  // What the thread brings to workgroup memory: a quad of two rows and of a key.
+  let slab_d = local % DEPTH;
+  let slab_r = local / DEPTH;
+  let from0 = row_at(kv_head, min(row + slab_r, rows - 1u));
+  let from1 = row_at(kv_head, min(row + slab_r + 32u, rows - 1u));
   var most = vec4<f32>(LOWEST); // by the thread's row
   var sum = vec4<f32>();        // over the thread's own keys
   var acc: array<array<vec4<f32>, QUADS>, 4>;
   for (var tile = 0u; tile < keys; tile += KEYS) {
     var s = array<vec4<f32>, 4>(); // naga zeroes a variable without a value once, not every turn
+    let from_k = k_base + min(tile + slab_r, last) * p.k_token;
     for (var depth = 0u; depth < p.dim; depth += DEPTH) {
-      for (var i = local; i < ROWS * DEPTH; i += WG) {
-        let d = depth + i % DEPTH;
-        var quad = vec4<f32>();
-        if (d < p.dim) {
-          quad = quad_get(q[row_at(kv_head, min(row + i / DEPTH, rows - 1u)) + d]);
-        }
-        slab_q[i % DEPTH * ROWS + i / DEPTH] = quad;
-      }
-      let key = local / DEPTH;
-      let d = depth + local % DEPTH;
-      var quad = vec4<f32>();
+      let d = depth + slab_d;
+      var a = vec4<f32>();
+      var b = vec4<f32>();
+      var c = vec4<f32>();
       if (d < p.dim) {
-        quad = quad_get(k[k_base + min(tile + key, keys - 1u) * p.k_token + d]);
+        a = quad_get(q[from0 + d]);
+        b = quad_get(q[from1 + d]);
+        c = quad_get(k[from_k + d]);
       }
-      slab_k[local % DEPTH * KEYS + key % 4u * 8u + key / 4u] = quad;
+      slab_q[slab_d * ROWS + slab_r] = a;
+      slab_q[slab_d * ROWS + slab_r + 32u] = b;
+      slab_k[slab_d * KEYS + slab_r % 4u * 8u + slab_r / 4u] = c;
       workgroupBarrier();
       for (var i = 0u; i < DEPTH; i++) {
         let k0 = slab_k[i * KEYS + x];
@@ -102,16 +108,20 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         let k2 = slab_k[i * KEYS + 16u + x];
         let k3 = slab_k[i * KEYS + 24u + x];
         for (var r = 0u; r < 4u; r++) {
-          let a = slab_q[i * ROWS + r * 16u + y];
-          s[r] += vec4<f32>(dot(a, k0), dot(a, k1), dot(a, k2), dot(a, k3));
+          let row_q = slab_q[i * ROWS + r * 16u + y];
+          s[r] += vec4<f32>(dot(row_q, k0), dot(row_q, k1), dot(row_q, k2), dot(row_q, k3));
         }
       }
       workgroupBarrier();
     }
+    let key = tile + 4u * x + vec4<u32>(0u, 1u, 2u, 3u);
     for (var r = 0u; r < 4u; r++) {
-      for (var j = 0u; j < 4u; j++) {
-        s[r][j] = masked_score(s[r][j] * p.scale, kv_head, row + r * 16u + y, tile + 4u * x + j);
+      s[r] *= p.scale;
+      if (p.masked != 0u) {
+        let at = masks[r] + min(key, vec4<u32>(last)) * p.mask.w;
+        s[r] += vec4<f32>(bias_at(at.x), bias_at(at.y), bias_at(at.z), bias_at(at.w));
       }
+      s[r] = select(s[r], vec4<f32>(p.never), key >= vec4<u32>(limits[r]));
       peaks[(r * 16u + y) * 8u + x] = max(max(s[r].x, s[r].y), max(s[r].z, s[r].w));
     }
     workgroupBarrier();
@@ -123,7 +133,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
       let keep = exp(most[r] - now);
       let weight = select(exp(s[r] - now), vec4<f32>(), s[r] < vec4<f32>(LOWEST));
       most[r] = now;
-      sum[r] = sum[r] * keep + weight.x + weight.y + weight.z + weight.w;
+      sum[r] = sum[r] * keep + dot(weight, vec4<f32>(1.0));
       weights[(r * 16u + y) * 8u + (x + y) % 8u] = weight;
       for (var n = 0u; n < QUADS; n++) {
         acc[r][n] *= keep;
@@ -131,20 +141,20 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
     workgroupBarrier();
     for (var i = 0u; i < 8u; i++) {
-      let w0 = weights[y * 8u + (i + y) % 8u];
-      let w1 = weights[(16u + y) * 8u + (i + y) % 8u];
-      let w2 = weights[(32u + y) * 8u + (i + y) % 8u];
-      let w3 = weights[(48u + y) * 8u + (i + y) % 8u];
-      for (var j = 0u; j < 4u; j++) {
-        let at = k_base + min(tile + 4u * i + j, keys - 1u) * p.k_token;
-        for (var n = 0u; n < QUADS; n++) {
-          if (x + 8u * n < p.dim) {
-            let value = quad_get(v[at + x + 8u * n]);
-            acc[0][n] += w0[j] * value;
-            acc[1][n] += w1[j] * value;
-            acc[2][n] += w2[j] * value;
-            acc[3][n] += w3[j] * value;
-          }
+      let column = y * 8u + (i + y) % 8u;
+      let w0 = weights[column];
+      let w1 = weights[column + 128u];
+      let w2 = weights[column + 256u];
+      let w3 = weights[column + 384u];
+      let at = k_base + min(tile + 4u * i + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(last)) * p.k_token + x;
+      for (var n = 0u; n < QUADS; n++) {
+        if (x + 8u * n < p.dim) {
+          let value = mat4x4<f32>(quad_get(v[at.x + 8u * n]), quad_get(v[at.y + 8u * n]),
+                                  quad_get(v[at.z + 8u * n]), quad_get(v[at.w + 8u * n]));
+          acc[0][n] += value * w0;
+          acc[1][n] += value * w1;
+          acc[2][n] += value * w2;
+          acc[3][n] += value * w3;
         }
       }
     }
