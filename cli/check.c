@@ -52,11 +52,22 @@ static void print_json(const struct report *r, const sconce_check_result *c) {
   putchar('}');
 }
 
+/* A driver's words may have many lines; a case has one. */
+static void print_folded(const char *text) {
+  while (*text) {
+    size_t n = strcspn(text, " \t\n"), blanks = strspn(text + n, " \t\n");
+    fwrite(text, 1, n, stdout);
+    text += n + blanks;
+    if (blanks && *text) putchar(' ');
+  }
+}
+
 static void print_text(const struct report *r, const sconce_check_result *c) {
   sconce_status status = c->why.status;
   if (status == SCONCE_OK && !r->verbose) return;
   printf("%s %s: ", status ? "FAIL" : "ok", c->name);
-  if (status) printf("%s: %s", sconce_status_name(status), c->why.text);
+  if (status) printf("%s: ", sconce_status_name(status));
+  if (status) print_folded(c->why.text);
   /* What did not load has no worst error. */
   if (status == SCONCE_OK || status == SCONCE_WRONG_RESULT)
     printf("%sworst abs %.3g, rel %.3g, %u %s, %.2f s", status ? "; " : "", c->worst_abs,

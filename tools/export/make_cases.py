@@ -12,6 +12,8 @@ right/add_int64       int64 in and out
 right/chain           the host threads an output back in; a reload starts again
 wrong/add_golden      one element of the golden is off by 0.5
 goldens/mul           goldens beside a model: inputs as numbers and from the .bin
+goldens/toy           the calls of a language model, 1 to 7 tokens each, logits of every token
+goldens/toy-static    the same model for one token a call; its goldens have several
 """
 import json
 import pathlib
@@ -42,9 +44,19 @@ class Step(torch.nn.Module):
         return state + x
 
 
+class Toy(torch.nn.Module):
+    """As much of a language model as its interface has."""
+
+    def __init__(self):
+        super().__init__()
+        self.token, self.place = torch.nn.Embedding(8, 8), torch.nn.Embedding(16, 8)
+
+    def forward(self, tokens, input_pos):
+        return self.token(tokens) + self.place(input_pos)
+
+
 def write_model(folder, module, inputs, dynamic=None):
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     program = export(module, inputs, dynamic_shapes=dynamic, strict=True)
     options = {"require_dynamic_shapes": dynamic is not None}
     lowered = to_edge_transform_and_lower(program, partitioner=[VulkanPartitioner(options)])
@@ -142,26 +154,56 @@ def wrong():
     case.write()
 
 
-def goldens():
-    folder = DATA / "goldens"
-    write_model(folder, Mul(), (torch.randn(2, 3), torch.randn(2, 3)))
-    (folder / "model.pte").rename(folder / "mul.pte")
-    blob, cases = bytearray(), []
+class Golden:
+    def __init__(self, name, bin_key, **more):
+        self.name, self.blob, self.cases = name, bytearray(), []
+        self.root = {"pte": f"{name}.pte", "variant": "fp32", bin_key: f"{name}.golden.bin", **more}
 
-    def put(tensor):
-        blob.extend(tensor.contiguous().numpy().tobytes())
-        return len(blob) - tensor.numel() * 4
+    def put(self, tensor):
+        self.blob.extend(tensor.detach().contiguous().numpy().tobytes())
+        return len(self.blob) - tensor.numel() * tensor.element_size()
 
-    for name, n in (("numbers", 1), ("file", 2)):
+    def write(self):
+        folder = DATA / "goldens"
+        (folder / "model.pte").rename(folder / f"{self.name}.pte")
+        (folder / f"{self.name}.golden.bin").write_bytes(self.blob)
+        text = json.dumps({**self.root, "cases": self.cases}, indent=1)
+        (folder / f"{self.name}.golden.json").write_text(text + "\n")
+
+
+def golden_mul():
+    write_model(DATA / "goldens", Mul(), (torch.randn(2, 3), torch.randn(2, 3)))
+    golden = Golden("mul", "output_bin")
+    for name in ("numbers", "file"):
         x, y = torch.randn(2, 3), torch.randn(2, 3)
-        inputs = [{"data": x.flatten().tolist(), **described(x)},
-                  {"offset": put(y), **described(y)} if n == 2 else {"data": y.flatten().tolist(), **described(y)}]
-        cases.append({"name": name, "inputs": inputs, "output": put(x * y), "shape": [2, 3]})
-    (folder / "mul.golden.bin").write_bytes(blob)
-    text = json.dumps({"pte": "mul.pte", "variant": "fp32", "output_bin": "mul.golden.bin", "cases": cases}, indent=1)
-    (folder / "mul.golden.json").write_text(text + "\n")
+        where = {"offset": golden.put(y)} if name == "file" else {"data": y.flatten().tolist()}
+        inputs = [{"data": x.flatten().tolist(), **described(x)}, {**where, **described(y)}]
+        golden.cases.append({"name": name, "inputs": inputs, "output": golden.put(x * y), "shape": [2, 3]})
+    golden.write()
+
+
+def golden_toy(name, static):
+    toy, example = Toy(), (torch.zeros(1, 1 if static else 4, dtype=torch.int64), torch.zeros(1, dtype=torch.int64))
+    dynamic = None if static else {"tokens": {1: Dim("n", min=1, max=7)}, "input_pos": None}
+    write_model(DATA / "goldens", toy, example, dynamic)
+    golden = Golden(name, "logits_bin", vocab=8)
+
+    def call(tokens, pos, keep):
+        parts = [[t] for t in tokens] if static else [tokens]
+        rows = torch.cat([toy(torch.tensor([t]), torch.tensor([pos + i]))[0] for i, t in enumerate(parts)])
+        value, index = rows[-1].topk(5)
+        more = {"logits": golden.put(rows), "rows": len(rows)} if keep else {}
+        return {"tokens": tokens, "pos": pos, "top5": [[int(i), float(v)] for i, v in zip(index, value)], **more}
+
+    golden.cases = [{"name": "prompt", "calls": [call([1, 5, 2], 0, True), call([7], 3, True)]},
+                    {"name": "long", "calls": [call([6, 0, 3, 3, 1, 2, 4], 5, True), call([2, 2], 9, False)]}]
+    golden.write()
 
 
 torch.manual_seed(1)
-for make in (add, mul_dynamic, add_int64, chain, wrong, goldens):
+for folder in ("cases", "goldens"):
+    shutil.rmtree(DATA / folder, ignore_errors=True)
+for make in (add, mul_dynamic, add_int64, chain, wrong, golden_mul):
     make()
+golden_toy("toy", static=False)
+golden_toy("toy-static", static=True)
