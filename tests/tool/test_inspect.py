@@ -33,7 +33,7 @@ def check_dot(text):
         elif edge:
             assert {edge[1], edge[2]} <= declared, line
         else:
-            assert line == "}" or re.fullmatch(rf"(node|edge) \[[^\]]*\];|subgraph cluster_\d+ {{ label={label}; .*;", line), line
+            assert line == "}" or re.fullmatch(rf"(graph|node|edge) \[[^\]]*\];|subgraph cluster_\d+ {{ label={label}; .*;", line), line
     return declared
 
 
