@@ -1,8 +1,6 @@
 /* sconce_inspect: opens whatever the file is, gathers, writes. */
 #include "run/inspect.h"
 
-#include <inttypes.h>
-
 static sconce_status open_program(struct inspect *x, const sconce_inspect_desc *desc,
                                   sconce_error *err) {
   sconce_model_desc files = {.data = x->file.data,
@@ -26,12 +24,15 @@ static sconce_status open_data(struct inspect *x, sconce_error *err) {
   return ptd_open(&x->ptd, x->file, err);
 }
 
-/* The first bytes tell what it is; a file that is nothing of ours is reported as a bad program. */
+/* The first bytes tell what it is; programs of other versions too begin with ET. */
 static sconce_status open_file(struct inspect *x, const sconce_inspect_desc *desc,
                                sconce_error *err) {
   if (ptd_probe(x->file)) return open_data(x, err);
   if (vkgraph_probe(x->file)) return open_graph(x, err);
-  return open_program(x, desc, err);
+  if (x->file.size >= 8 && memcmp(x->file.data + 4, "ET", 2) == 0)
+    return open_program(x, desc, err);
+  return fail(err, SCONCE_BAD_FILE,
+              "neither a program (ET12), a data file (FT01) nor a delegate's graph (VH00)");
 }
 
 static sconce_status write_report(struct inspect *x, sconce_inspect_format format, struct out *o,
@@ -72,6 +73,8 @@ sconce_status sconce_inspect(const sconce_inspect_desc *desc,
     out_flush(&o);
   else if (desc->path)
     error_prefix(err, "%s: ", desc->path);
+  for (char *p = err->text; status != SCONCE_OK && *p; p++)
+    if (*p == '\n' || *p == '\t') *p = '?'; /* of a name: a sentence is one line */
   sconce_model_close(x.model);
   arena_free(&x.arena);
   os_map_close(&map);

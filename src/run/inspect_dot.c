@@ -2,19 +2,23 @@
  * the edges; a delegate is a cluster, and edges cross its border where values do. */
 #include "run/inspect.h"
 
+#include "graph/op.h"
+
 enum { NAME_SHOWN = 80, LIST_SHOWN = 256 };
 
 /* Who made each value: a node's number + 1, or 0 for nobody yet. */
 struct drawing {
   struct out *o;
   uint32_t n_nodes;
-  uint32_t *made; /* of the program's values */
+  uint32_t *made;              /* of the program's values */
+  bool hide_nodes, hide_edges; /* this pass counts them only */
 };
 
 /* ---- nodes and edges ------------------------------------------------------------------------- */
 
 static uint32_t put_node(struct drawing *d, struct text label, const char *style) {
   uint32_t id = d->n_nodes++;
+  if (d->hide_nodes) return id + 1;
   out_put(d->o, "  n%u [label=\"", id);
   out_dot(d->o, label, NAME_SHOWN);
   out_put(d->o, "\"%s];\n", style);
@@ -23,6 +27,7 @@ static uint32_t put_node(struct drawing *d, struct text label, const char *style
 
 static uint32_t put_box(struct drawing *d, const char *what, const struct inspect_shape *s) {
   uint32_t id = d->n_nodes++;
+  if (d->hide_nodes) return id + 1;
   out_put(d->o, "  n%u [label=\"%s%s", id, what, *what ? "\\n" : "");
   put_shape(d->o, s);
   out_put(d->o, "\"%s];\n",
@@ -32,6 +37,7 @@ static uint32_t put_box(struct drawing *d, const char *what, const struct inspec
 }
 
 static void put_edge(struct drawing *d, uint32_t from, uint32_t to, const struct inspect_shape *s) {
+  if (d->hide_edges) return;
   out_put(d->o, "  n%u -> n%u", from - 1, to - 1);
   if (s) {
     out_put(d->o, " [label=\"");
@@ -53,15 +59,15 @@ static void draw_use(struct drawing *d, const struct vkgraph *g, uint32_t *made,
   bool constant = v.kind == VK_TENSOR && v.tensor.constant_id >= 0;
   if (!made[id] && constant) made[id] = put_box(d, "", &s);
   if (!made[id]) return;
-  if (constant)
+  if (constant && !d->hide_edges)
     out_put(d->o, "  n%u -> n%u [arrowsize=0.5 color=gray60];\n", made[id] - 1, node - 1);
-  else
-    put_edge(d, made[id], node, v.kind == VK_TENSOR ? &s : NULL);
+  if (!constant) put_edge(d, made[id], node, v.kind == VK_TENSOR ? &s : NULL);
 }
 
 static void draw_call(struct drawing *d, const struct vkgraph *g, uint32_t *made, uint32_t i) {
   struct vk_call call = vkgraph_call(g, i);
   uint32_t node = put_node(d, call.name, "");
+  const struct op *op = op_find(call.name);
   for (uint32_t k = 0; k < call.args.n; k++) {
     uint32_t id = fb_u32_at(call.args, k);
     struct vk_value v = vkgraph_value(g, id);
@@ -72,6 +78,7 @@ static void draw_call(struct drawing *d, const struct vkgraph *g, uint32_t *made
         made[item] = node;
       else
         draw_use(d, g, made, item, node);
+      if (op && k < 32 && op->writes >> k & 1) made[item] = node; /* later readers see its bytes */
     }
   }
 }
@@ -108,7 +115,7 @@ static sconce_status draw_graph(struct inspect *x, struct drawing *d,
     struct inspect_shape s = shape_of_vk(&v);
     if (!made[id] && v.kind == VK_TENSOR) made[id] = put_box(d, "", &s); /* a constant as output */
     if (d->made && args.n >= g->n_outputs) {
-      d->made[fb_u32_at(args, args.n - g->n_outputs + i)] = made[id];
+      if (!d->hide_edges) d->made[fb_u32_at(args, args.n - g->n_outputs + i)] = made[id];
       continue;
     }
     uint32_t end = put_node(d, text_of("output"), " shape=ellipse");
@@ -161,11 +168,19 @@ static sconce_status draw_delegate(struct inspect *x, struct drawing *d,
                                    sconce_error *err) {
   const struct inspect_delegate *from = &m->delegates[in->index];
   if (from->is_graph) {
+    /* An edge puts both its ends into the cluster that it is written in: nodes come first. */
+    uint32_t first = d->n_nodes;
     out_put(d->o, "  subgraph cluster_%u { label=\"", d->n_nodes);
     out_dot(d->o, from->id, NAME_SHOWN);
     out_put(d->o, "\"; color=gray70;\n");
+    d->hide_edges = true;
     TRY(draw_graph(x, d, from, in->args, err));
     out_put(d->o, "  }\n");
+    d->hide_edges = false;
+    d->hide_nodes = true;
+    d->n_nodes = first;
+    TRY(draw_graph(x, d, from, in->args, err));
+    d->hide_nodes = false;
     return SCONCE_OK;
   }
   /* Which arguments another backend reads and which it writes is not known: what exists is read. */
@@ -214,7 +229,8 @@ static sconce_status draw_method(struct inspect *x, struct drawing *d,
 
 sconce_status inspect_dot(struct inspect *x, struct out *o, sconce_error *err) {
   struct drawing d = {.o = o};
-  out_put(o, "digraph sconce {\n  node [shape=box fontname=Helvetica fontsize=10];\n"
+  out_put(o, "digraph sconce {\n  graph [fontname=Helvetica fontsize=10];\n  node [shape=box "
+             "fontname=Helvetica fontsize=10];\n"
              "  edge [fontname=Helvetica fontsize=8];\n");
   if (x->kind == INSPECT_GRAPH)
     TRY(draw_graph(x, &d, x->methods->delegates, (struct fb_vec){0}, err));

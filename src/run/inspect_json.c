@@ -254,10 +254,11 @@ static void put_operators(struct out *o, const struct inspect_method *m) {
   out_put(o, "]");
 }
 
-static void put_memory(struct out *o, const struct inspect_memory *memory) {
+static void put_memory(struct out *o, const struct inspect_method *m) {
   static const char *const names[] = {"constants", "state", "inputs", "outputs", "intermediates"};
+  const struct inspect_memory *memory = &m->memory;
   const uint64_t *b = memory->bytes;
-  if (memory->unknown) {
+  if (memory->unknown || m->is_constant) {
     out_put(o, "\"gpu_memory\": null");
     return;
   }
@@ -282,7 +283,7 @@ static void put_method(struct out *o, const struct inspect_method *m) {
   out_put(o, ", ");
   put_ids(o, "outputs", m->m.outputs);
   out_put(o, ",\n   ");
-  put_memory(o, &m->memory);
+  put_memory(o, m);
   out_put(o, ",\n   ");
   put_operators(o, m);
   out_put(o, ",\n   ");

@@ -230,7 +230,7 @@ static void errors_are_sentences(void) {
   sconce_inspect_desc desc = {.path = "/nonexistent/model.pte"};
   CHECK_FAILS(report_make(&r, &desc), SCONCE_IO_ERROR, r.err, "/nonexistent/model.pte");
   desc = (sconce_inspect_desc){.data = "no program at all", .size = 17};
-  CHECK_FAILS(report_make(&r, &desc), SCONCE_BAD_FILE, r.err, "");
+  CHECK_FAILS(report_make(&r, &desc), SCONCE_BAD_FILE, r.err, "neither a program (ET12)");
   CHECK_FAILS(report_make(&r, &(sconce_inspect_desc){0}), SCONCE_BAD_ARGUMENT, r.err,
               "no path and no data");
   CHECK(r.text == NULL);

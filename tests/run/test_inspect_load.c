@@ -1,0 +1,105 @@
+/* What sconce inspect promises and what a load takes, and every real file in every form. */
+#include "examples.h"
+#include "report.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+/* ---- GPU memory ------------------------------------------------------------------------------ */
+
+static void compare_load(const char *path, const void *data, size_t size) {
+  struct report r;
+  sconce_device *device;
+  sconce_model *model = NULL;
+  sconce_method *method = NULL;
+  sconce_error err = {0};
+  sconce_inspect_desc desc = {
+      .path = path, .data = data, .size = size, .format = SCONCE_INSPECT_JSON};
+  /* The promise is made for the default limits without options, so that is what is loaded. */
+  sconce_device_desc plain = {.limits = "default", .disable = "f16,subgroups,matrix"};
+  REQUIRE_OK(report_make(&r, &desc), r.err);
+  REQUIRE_OK(sconce_device_open(&device, &plain, &err), err);
+  sconce_model_desc files = {.path = path, .data = data, .size = size};
+  CHECK_OK(sconce_model_open(&model, device, &files, &err), err);
+  if (model) CHECK_OK(sconce_method_open(&method, model, "forward", &err), err);
+  if (method) {
+    sconce_stats stats;
+    sconce_method_stats(method, &stats);
+    CHECK_EQ(stats.gpu_persistent, report_number(&r, "persistent"));
+    CHECK_EQ(stats.gpu_transient, report_number(&r, "transient"));
+  }
+  sconce_method_close(method);
+  sconce_model_close(model);
+  sconce_device_close(device);
+  report_free(&r);
+}
+
+static void a_load_takes_what_was_said(void) {
+  static const char *const names[] = {"delegate.pte", "delegate_inline.pte"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    struct arena arena;
+    arena_init(&arena, NULL);
+    struct span file = example_bytes(&arena, names[i]);
+    compare_load(NULL, file.data, file.size);
+    arena_free(&arena);
+  }
+}
+
+/* ---- real files ------------------------------------------------------------------------------ */
+
+static uint32_t n_files, n_planned;
+static char some_planned[1024]; /* a real program that runs here, the last that was seen */
+
+static void inspect_file(const char *path) {
+  for (int f = 0; f < 4; f++) {
+    struct report r;
+    sconce_inspect_desc desc = {.path = path, .format = report_formats[f]};
+    if (report_make(&r, &desc) != SCONCE_OK)
+      test_fail(__FILE__, __LINE__, "%s: %s", path, r.err.text);
+    if (report_formats[f] == SCONCE_INSPECT_JSON && report_number(&r, "persistent") >= 0) {
+      snprintf(some_planned, sizeof some_planned, "%s", path);
+      n_planned++;
+    }
+    report_free(&r);
+  }
+  n_files++;
+}
+
+static bool has_suffix(const char *name, const char *suffix) {
+  size_t n = strlen(name), k = strlen(suffix);
+  return n >= k && strcmp(name + n - k, suffix) == 0;
+}
+
+static void inspect_folder(const char *folder) {
+  DIR *dir = opendir(folder);
+  if (!dir) return;
+  for (struct dirent *e; (e = readdir(dir));) {
+    char path[1024];
+    struct stat info;
+    if (e->d_name[0] == '.') continue;
+    snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+    if (stat(path, &info) != 0) continue;
+    if (S_ISDIR(info.st_mode)) inspect_folder(path);
+    if (has_suffix(path, ".pte") || has_suffix(path, ".ptd")) inspect_file(path);
+  }
+  closedir(dir);
+}
+
+static void every_real_file_in_every_form(void) {
+  const char *shared = getenv("SCONCE_SHARED");
+  if (!shared) {
+    test_skip("SCONCE_SHARED is not set");
+    return;
+  }
+  n_files = n_planned = 0;
+  inspect_folder(shared);
+  CHECK(n_files > 600);
+  CHECK(n_planned > 0);
+  if (n_planned) compare_load(some_planned, NULL, 0);
+}
+
+const struct test suite_inspect_load[] = {
+    TEST(a_load_takes_what_was_said),
+    TEST(every_real_file_in_every_form),
+    {0},
+};

@@ -1,0 +1,124 @@
+"""sconce inspect: text, JSON, drawings and node lists, on small files and on a collection of real ones."""
+
+import collections
+import json
+import os
+import pathlib
+import re
+
+from support import ROOT, SCONCE, run
+
+DATA = ROOT / "tests" / "data" / "format"
+SMALL = sorted(DATA.glob("*.pt[ed]"))
+SHARED = pathlib.Path(os.environ.get("SCONCE_SHARED") or "/nonexistent")
+BROKEN = {"expansion.pte"}  # a graph whose lists would expand without end
+
+
+def inspect(*args, **how):
+    return run(SCONCE, "inspect", *args, **how)[0]
+
+
+def check_dot(text):
+    """Every line is a statement that Graphviz knows; nodes are declared before edges use them."""
+    lines = text.splitlines()
+    assert lines[0] == "digraph sconce {" and lines[-1] == "}", text
+    label = r'"(?:[^"\\]|\\.)*"'
+    declared = set()
+    for line in lines[1:-1]:
+        line = line.strip()
+        node = re.fullmatch(rf"(n\d+) \[label={label}[^\]\"]*\];", line)
+        edge = re.fullmatch(rf"(n\d+) -> (n\d+)(?: \[[^\]\"]*(?:label={label})?[^\]\"]*\])?;", line)
+        if node:
+            declared.add(node[1])
+        elif edge:
+            assert {edge[1], edge[2]} <= declared, line
+        else:
+            assert line == "}" or re.fullmatch(rf"(graph|node|edge) \[[^\]]*\];|subgraph cluster_\d+ {{ label={label}; .*;", line), line
+    return declared
+
+
+def counts(report, portable):
+    """How often each operator occurs in a JSON report."""
+    found = collections.Counter()
+    for method in report["methods"]:
+        for op in method["operators"]:
+            if op["portable"] == portable:
+                found[op["name"]] += op["count"]
+    return found
+
+
+def test_text():
+    text = inspect(DATA / "delegated.pte")
+    assert "an ExecuTorch program" in text and "VulkanBackend" in text and "method forward" in text
+    assert "GPU memory" in text and "operators" in text and "weights: " in text
+
+
+def test_options_before_and_after_the_file():
+    assert inspect("--json", DATA / "control.pte") == inspect(DATA / "control.pte", "--json")
+    err = run(SCONCE, "inspect", DATA / "control.pte", "--json", "--dot", expect=2)[1]
+    assert "exclude each other" in err
+    assert "usage: sconce inspect" in run(SCONCE, "inspect", expect=2)[1]
+    assert "no method 'fly'" in run(SCONCE, "inspect", DATA / "control.pte", "--method", "fly", expect=1)[1]
+
+
+def test_broken_files_are_one_sentence():
+    for name in BROKEN:
+        out, err = run(SCONCE, "inspect", DATA / name, expect=1)
+        assert out == "" and len(err.splitlines()) == 1 and name in err, err
+    assert len(run(SCONCE, "inspect", ROOT / "STYLE.md", expect=1)[1].splitlines()) == 1
+    assert "no-such.pte" in run(SCONCE, "inspect", "no-such.pte", expect=1)[1]
+
+
+def test_every_form_of_small_files():
+    for path in SMALL:
+        if path.name in BROKEN:
+            continue
+        first = inspect(path, "--json")
+        assert first == inspect(path, "--json"), path
+        report = json.loads(first)
+        assert report["schema"] == 1 and report["kind"] == ("data" if path.suffix == ".ptd" else "program")
+        check_dot(inspect(path, "--dot"))
+        assert inspect(path, "--graph")
+
+
+def test_json_agrees_with_itself():
+    report = json.loads(inspect(DATA / "delegated.pte", "--json"))
+    for method in report["methods"]:
+        for delegate in method["delegates"]:
+            graph = delegate["graph"]
+            ids = [i for node in graph["nodes"] for i in node["args"]] + graph["inputs"] + graph["outputs"]
+            assert all(0 <= i < len(graph["values"]) for i in ids)
+        assert all(0 <= i < len(method["values"]) for i in method["inputs"] + method["outputs"])
+        nodes = collections.Counter(n["name"] for d in method["delegates"] for n in d["graph"]["nodes"])
+        assert nodes == collections.Counter({o["name"]: o["count"] for o in method["operators"] if not o["portable"]})
+
+
+def test_data_files_resolve_constants():
+    alone = json.loads(inspect(DATA / "delegated_ext.pte", "--json"))
+    both = json.loads(inspect(DATA / "delegated_ext.pte", DATA / "delegated_ext.ptd", "--json"))
+    missing = [d["missing_constants"] for r in (alone, both) for m in r["methods"] for d in m["delegates"]]
+    assert missing[0] > 0 and missing[-1] == 0, missing
+
+
+def cell(text):
+    """'aten.add.Tensor*3,aten.relu.default' as counts."""
+    names = [part.strip().partition("*") for part in text.split(",") if part.strip() not in ("", "-")]
+    return collections.Counter({name: int(n or 1) for name, _, n in names})
+
+
+def test_operator_counts_equal_the_index():
+    if not SHARED.exists():
+        return
+    seen = 0
+    for folder, suffix, at in (("fixtures", "/model.pte", 1), ("models", "", 5)):
+        for line in (SHARED / folder / "INDEX.tsv").read_text().splitlines()[1:]:
+            cells = line.split("\t")
+            path = SHARED / folder / (cells[0] + suffix)
+            if not path.exists():  # listed but packed
+                continue
+            report = json.loads(inspect(path, "--json"))
+            assert counts(report, False) == cell(cells[at]), path
+            assert counts(report, True) == cell(cells[at + 1]), path
+            check_dot(inspect(path, "--dot"))
+            seen += 1
+    assert seen > 600, seen
