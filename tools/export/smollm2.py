@@ -50,7 +50,8 @@ def read(path):
     vocab, dim = weights["tok_embeddings.weight"].shape
     params = dict(dim=dim, hidden_dim=field("feed_forward_length"), n_layers=field("block_count"),
                   n_heads=field("attention.head_count"), n_kv_heads=field("attention.head_count_kv"), vocab_size=vocab,
-                  norm_eps=1e-5, rope_theta=float(field("rope.freq_base")), use_scaled_rope=False, use_hf_rope=False)
+                  norm_eps=round(field("attention.layer_norm_rms_epsilon"), 9),  # f32 in the file
+                  rope_theta=float(field("rope.freq_base")), use_scaled_rope=False, use_hf_rope=False)
     return weights, params
 
 
