@@ -20,28 +20,8 @@ extern const struct op ops_symint[];
 extern const struct op ops_unary[];
 extern const struct op ops_where[];
 
-/* clang-format off */
 const struct op *const op_families[] = {
-    ops_binary,     ops_copy,      ops_embedding, ops_fill,     ops_gather, ops_linear,
-    ops_linear_dq8, ops_linear_q4, ops_permute,   ops_rms_norm, ops_rope,   ops_sdpa,
-    ops_slice,      ops_symint,    ops_unary,     ops_where,    NULL,
-    ops_binary,
-    ops_copy,
-    ops_embedding,
-    ops_fill,
-    ops_gather,
-    ops_linear,
-    ops_linear_dq8,
-    ops_linear_q4,
-    ops_permute,
-    ops_reduce,
-    ops_rms_norm,
-    ops_rope,
-    ops_sdpa,
-    ops_slice,
-    ops_softmax,
-    ops_symint,
-    ops_unary,
-    ops_where,
-    NULL,
+    ops_binary,    ops_copy,    ops_embedding, ops_fill,     ops_gather, ops_linear, ops_linear_dq8,
+    ops_linear_q4, ops_permute, ops_reduce,    ops_rms_norm, ops_rope,   ops_sdpa,   ops_slice,
+    ops_softmax,   ops_symint,  ops_unary,     ops_where,    NULL,
 };
