@@ -52,7 +52,7 @@ FITS(bool_to_bool, VK_BOOL, VK_BOOL)
 static const struct kernel add_kernels[] = {ARITHMETIC("add", "0u", FLOATS), {0}};
 static const struct kernel sub_kernels[] = {ARITHMETIC("sub", "1u", FLOATS), {0}};
 static const struct kernel mul_kernels[] = {
-    ARITHMETIC("mul", "2u", FLOATS), LOGIC("mul", "6u"), {0}};
+    ARITHMETIC("mul", "2u", FLOATS), LOGIC("and", "6u"), {0}};
 static const struct kernel div_kernels[] = {
     PAIR("div_f32", "3u", f32, "use=quad_f32 " FLOATS),
     PAIR("div_f16", "3u", f16, "use=quad_f16 " FLOATS),

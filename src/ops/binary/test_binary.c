@@ -187,7 +187,9 @@ static void every_row(void) {
     for (size_t d = 0; d < 4; d++) {
       if (!(operations[i].dtypes & dtypes[d].bit)) continue;
       char name[40];
-      snprintf(name, sizeof name, "%s_%s_any", operations[i].row, dtypes[d].name);
+      bool both_true = operations[i].oracle == mul && dtypes[d].dtype == VK_BOOL;
+      snprintf(name, sizeof name, "%s_%s_any", both_true ? "and" : operations[i].row,
+               dtypes[d].name);
       run(&operations[i], 1, dtypes[d].dtype, NULL, false);
       run(&operations[i], 1, dtypes[d].dtype, name, true);
     }

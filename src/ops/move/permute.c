@@ -281,6 +281,14 @@ static sconce_status shuffle_emit(struct plan *p, const struct node *n) {
 
 /* ---- copy into ------------------------------------------------------------------------------- */
 
+/* What lives in x's memory has its elements already. */
+static sconce_status copy_to(struct plan *p, uint32_t x, uint32_t y) {
+  const struct tensor *from = tensor_at(p, x), *to = tensor_at(p, y);
+  if (!from || !to || from->rank > to->rank)
+    return fail(p->err, SCONCE_BAD_GRAPH, "the target has a smaller rank or is no tensor");
+  return from->root == to->root ? SCONCE_OK : emit_broadcast(p, x, y);
+}
+
 /* [self, source, non_blocking, out]: self, which is also the result, takes the source's elements.
  * A cache that a delegate wrote in place is copied into itself: nothing to do. */
 static sconce_status copy_into(struct plan *p, const struct node *n) {
@@ -291,6 +299,10 @@ static sconce_status copy_into(struct plan *p, const struct node *n) {
   if (x != y) TRY(emit_broadcast(p, arg_id(n, 1), arg_id(n, 0)));
   if (out_id(n) == arg_id(n, 0) || out_id(n) == arg_id(n, 1)) return SCONCE_OK;
   return emit_broadcast(p, arg_id(n, 1), out_id(n));
+  const struct tensor *self = arg_tensor(p, n, 0), *out = tensor_at(p, out_id(n));
+  if (!self || !arg_tensor(p, n, 1) || !out) return SCONCE_BAD_GRAPH;
+  TRY(copy_to(p, arg_id(n, 1), arg_id(n, 0)));
+  return out->root == self->root ? SCONCE_OK : copy_to(p, arg_id(n, 1), out_id(n));
 }
 
 #define MOVE(NAME, SHAPE, EMIT, N_ARGS)                                                            \

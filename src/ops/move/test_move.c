@@ -390,5 +390,30 @@ static void refuses(void) {
   }
 }
 
-const struct test suite_move[] = {TEST(every_operator), TEST(cat_and_split), TEST(copies_into),
-                                  TEST(live_bounds),    TEST(refuses),       {0}};
+/* A source that lives in its target's memory: nothing to move. */
+static void copies_nothing(void) {
+  struct op_test t;
+  sconce_error err = {0};
+  op_begin(&t);
+  double zeros[8] = {0};
+  uint32_t state = op_constant(&t, VK_FLOAT32, DIMS(2, 4), zeros);
+  uint32_t x = op_input(&t, VK_FLOAT32, DIMS(4)), y = op_output(&t, VK_FLOAT32, DIMS(2, 4));
+  op_node(&t, "aten::copy_", IDS(state, state, op_bool(&t, false), state));
+  op_node(&t, "aten.add.Tensor", IDS(state, x, op_int(&t, 1), y));
+  CHECK_OK(op_load(&t, NULL, &err), err);
+  double values[4] = {1, 2, 3, 4}, want[8] = {1, 2, 3, 4, 1, 2, 3, 4};
+  op_set(&t, x, DIMS(4), values);
+  CHECK_OK(op_run(&t, &err), err);
+  uint64_t n;
+  test_close(op_get(&t, y, &n), want, 8, 0, 0, "zeros + x");
+  CHECK_EQ(t.exec.n_dispatches, 1);
+  op_end(&t);
+}
+
+const struct test suite_move[] = {TEST(every_operator),
+                                  TEST(cat_and_split),
+                                  TEST(copies_into),
+                                  TEST(copies_nothing),
+                                  TEST(live_bounds),
+                                  TEST(refuses),
+                                  {0}};

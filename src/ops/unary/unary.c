@@ -150,7 +150,7 @@ const struct op ops_unary[] = {
     OF_ONE("aten.neg.default", NUMBERS("neg", "9u")),
     OF_ONE("aten.hardswish.default", FLOATS("hardswish", "10u")),
     WITH_RANGE("aten.clamp.default", NUMBERS("clamp", "11u")),
-    WITH_RANGE("aten.hardtanh.default", NUMBERS("hardtanh", "11u")),
+    WITH_RANGE("aten.hardtanh.default", NUMBERS("clamp", "11u")),
     WITH_NUMBER("aten.pow.Tensor_Scalar", POWERS("pow", "12u")),
     OF_ONE("aten.relu.default", NUMBERS("relu", "13u")),
     {"aten.gelu.default", shape_same, emit_gelu, .n_args = 3,
@@ -173,7 +173,7 @@ const struct op ops_unary[] = {
     WITH_NUMBER("aten.gt.Scalar", COMPARES("gt", "4u")),
     WITH_NUMBER("aten.ge.Scalar", COMPARES("ge", "5u")),
     /* not x: x == 0, the number that params start with */
-    OF_ONE("aten.logical_not.default", COMPARES("not", "0u")),
-    OF_ONE("aten.bitwise_not.default", COMPARES("not", "0u")),
+    OF_ONE("aten.logical_not.default", COMPARES("eq", "0u")),
+    OF_ONE("aten.bitwise_not.default", COMPARES("eq", "0u")),
     {0},
 };
