@@ -290,15 +290,8 @@ static sconce_status copy_to(struct plan *p, uint32_t x, uint32_t y) {
 }
 
 /* [self, source, non_blocking, out]: self, which is also the result, takes the source's elements.
- * A cache that a delegate wrote in place is copied into itself: nothing to do. */
+ */
 static sconce_status copy_into(struct plan *p, const struct node *n) {
-  const struct tensor *y = arg_tensor(p, n, 0), *x = arg_tensor(p, n, 1);
-  if (!x || !y) return SCONCE_BAD_GRAPH;
-  if (x->rank > y->rank)
-    return fail(p->err, SCONCE_BAD_GRAPH, "rank %u into rank %u", x->rank, y->rank);
-  if (x != y) TRY(emit_broadcast(p, arg_id(n, 1), arg_id(n, 0)));
-  if (out_id(n) == arg_id(n, 0) || out_id(n) == arg_id(n, 1)) return SCONCE_OK;
-  return emit_broadcast(p, arg_id(n, 1), out_id(n));
   const struct tensor *self = arg_tensor(p, n, 0), *out = tensor_at(p, out_id(n));
   if (!self || !arg_tensor(p, n, 1) || !out) return SCONCE_BAD_GRAPH;
   TRY(copy_to(p, arg_id(n, 1), arg_id(n, 0)));
