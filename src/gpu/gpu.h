@@ -77,6 +77,8 @@ void gpu_kernels(const struct gpu *gpu,
                  void *user);
 /* Does this device offer what the row needs? */
 bool gpu_offers(const struct gpu *gpu, uint32_t needs);
+/* What a row needs and its threads and workgroup memory are within this device. */
+bool gpu_runs(const struct gpu *gpu, const struct kernel *row);
 
 struct gpu_binding {
   struct gpu_buffer *buffer;

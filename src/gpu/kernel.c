@@ -10,6 +10,11 @@ bool gpu_offers(const struct gpu *gpu, uint32_t needs) {
            (needs & NEEDS_MATRIX && !gpu->info.matrix));
 }
 
+bool gpu_runs(const struct gpu *gpu, const struct kernel *row) {
+  return gpu_offers(gpu, row->needs) && row->threads <= gpu->info.max_workgroup_invocations &&
+         row->workgroup_bytes <= gpu->info.max_workgroup_bytes;
+}
+
 static bool same_constants(const struct gpu_constants *a, const struct gpu_constants *b) {
   if (a->n != b->n) return false;
   for (uint32_t i = 0; i < a->n; i++)
