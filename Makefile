@@ -1,6 +1,6 @@
 # The front door. Each target installs what it misses (tools/setup.sh); a second run is offline.
 #   make          build/sconce            make test      the quick complete set, one device
-#   make demo     a first look            make test-all  every device, library and masked feature
+#   make demo     a story                 make test-all  every device, library and masked feature
 #   make lint     format, warnings, rules make fuzz SECONDS=60
 #   make dawn     the second WebGPU library (then SCONCE_WEBGPU=dawn)
 #   make install PREFIX=/usr/local
@@ -21,8 +21,7 @@ release asan:
 demo: release
 	@$(SETUP) run
 	@build/sconce devices
-	@build/sconce bench --memory
-	@build/sconce bench --dispatch -n 200 -r 5
+	@build/sconce generate -m models/stories15M/stories15M-4w.pte -p "Once upon a time" -n 200 --seed 15
 
 test: release asan
 	@$(SETUP) run
@@ -40,7 +39,7 @@ fuzz:
 	@$(SETUP) build lint
 	@cmake --preset fuzz >build/fuzz-configure.log || { cat build/fuzz-configure.log; exit 1; }
 	@cmake --build --preset fuzz
-	@python3 tools/fuzz.py $(SECONDS)
+	@sh tools/fuzz.sh $(SECONDS)
 
 dawn:
 	@$(SETUP) build dawn

@@ -27,10 +27,13 @@ static sconce_status check_batch(const struct gpu *gpu, const struct gpu_batch *
   return SCONCE_OK;
 }
 
-static void encode_dispatch(WGPUComputePassEncoder pass, const struct gpu_dispatch *d) {
+/* `set` is the pipeline that the pass has already. */
+static void encode_dispatch(WGPUComputePassEncoder pass, const struct gpu_dispatch *d,
+                            WGPUComputePipeline *set) {
   struct gpu_kernel *kernel = d->group->kernel;
   const struct webgpu *api = &kernel->gpu->api;
-  api->ComputePassEncoderSetPipeline(pass, kernel->pipeline);
+  if (*set != kernel->pipeline) api->ComputePassEncoderSetPipeline(pass, kernel->pipeline);
+  *set = kernel->pipeline;
   api->ComputePassEncoderSetBindGroup(pass, 0, d->group->handle, 0, NULL);
   api->ComputePassEncoderDispatchWorkgroups(pass, d->grid[0], d->grid[1], d->grid[2]);
   kernel->dispatches++;
@@ -47,8 +50,9 @@ static void encode_passes(struct gpu *gpu, WGPUCommandEncoder encoder,
         .querySet = queries, .beginningOfPassWriteIndex = 2 * n, .endOfPassWriteIndex = 2 * n + 1};
     WGPUComputePassEncoder pass = api->CommandEncoderBeginComputePass(
         encoder, &(WGPUComputePassDescriptor){.timestampWrites = queries ? &times : NULL});
+    WGPUComputePipeline set = NULL;
     for (uint32_t i = 0; i < per_pass && at < batch->n_dispatches; i++)
-      encode_dispatch(pass, &batch->dispatches[at++]);
+      encode_dispatch(pass, &batch->dispatches[at++], &set);
     api->ComputePassEncoderEnd(pass);
     api->ComputePassEncoderRelease(pass);
   }

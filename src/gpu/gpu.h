@@ -68,7 +68,7 @@ struct gpu_constants {
 SCONCE_CHECK sconce_status gpu_kernel_get(struct gpu *gpu, const struct kernel *kernel,
                                           const struct gpu_constants *constants,
                                           struct gpu_kernel **out, sconce_error *err);
-/* Compiles a row; only its shader, if it needs more workgroup memory than the device has. */
+/* Compiles a row; only its shader, if its workgroups are too large for the device. */
 SCONCE_CHECK sconce_status gpu_kernel_check(struct gpu *gpu, const struct kernel *row,
                                             sconce_error *err);
 /* Calls each for every compiled kernel, with how often it was dispatched. */

@@ -113,8 +113,7 @@ static sconce_status compile(struct gpu *gpu, struct gpu_kernel *k, const char *
 
 sconce_status gpu_kernel_check(struct gpu *gpu, const struct kernel *row, sconce_error *err) {
   struct gpu_kernel *kernel;
-  if (row->workgroup_bytes <= gpu->info.max_workgroup_bytes)
-    return gpu_kernel_get(gpu, row, NULL, &kernel, err);
+  if (gpu_runs(gpu, row)) return gpu_kernel_get(gpu, row, NULL, &kernel, err);
   struct arena scratch;
   arena_init(&scratch, &gpu->allocator);
   const char *text = NULL;

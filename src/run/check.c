@@ -211,7 +211,7 @@ static sconce_status run_golden(struct check *c, const struct found *f, sconce_e
 }
 
 static sconce_status run_all(struct check *c, sconce_error *err) {
-  struct found **all;
+  struct found **all = NULL;
   const sconce_check_desc *desc = c->desc;
   if (desc->golden)
     TRY(add(c, desc->golden, desc->path, err));

@@ -29,7 +29,7 @@ struct check {
 
 static void check_row(void *user, const struct kernel *row) {
   const struct check *check = user;
-  if (!gpu_runs(check->gpu, row)) return;
+  if (!gpu_offers(check->gpu, row->needs)) return;
   char label[120];
   snprintf(label, sizeof label, "%s/%s", row->wgsl->name, row->name);
   sconce_error why = {0};
