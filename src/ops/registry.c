@@ -8,6 +8,7 @@
   X(embedding) \
   X(fill) \
   X(gather) \
+  X(layer_norm) \
   X(linear) \
   X(linear_dq8) \
   X(linear_q4) \

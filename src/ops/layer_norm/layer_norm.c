@@ -1,0 +1,86 @@
+/* Layer normalisation over the trailing dims, with its mean and its reciprocal deviation. */
+#include "graph/op.h"
+
+#include "layer_norm.wgsl.h"
+
+static bool is_f16(const void *problem, const struct caps *caps) {
+  (void)caps;
+  return ((const struct tensor *)problem)->dtype == VK_FLOAT16;
+}
+
+/* tile[0]: rows of a workgroup. */
+static const struct kernel kernels[] = {
+    {"f16", &layer_norm_wgsl, "use=elem_f16", 0, is_f16, {2}, 64, 512},
+    {"f32", &layer_norm_wgsl, "use=elem_f32", 0, NULL, {1}, 64, 512},
+    {0},
+};
+
+enum { X, SHAPE, WEIGHT, BIAS, EPS, OUT, ARGS }; /* OUT: [y, mean, rstd] */
+
+/* How many trailing dims are normalised; they must be those of x. */
+static sconce_status trailing(struct plan *p, const struct node *n, const struct tensor *x,
+                              uint32_t *count) {
+  int64_t dims[RANK_MAX];
+  TRY(arg_ints(p, n, SHAPE, dims, RANK_MAX, count));
+  char text[120];
+  bool fits = *count > 0 && *count <= x->rank;
+  for (uint32_t i = 0; fits && i < *count; i++) fits = dims[i] == x->dim_live[x->rank - *count + i];
+  if (fits) return SCONCE_OK;
+  return fail(p->err, SCONCE_BAD_GRAPH, "%s has no trailing dims of the %u given",
+              tensor_text(x, text), *count);
+}
+
+static sconce_status check_affine(struct plan *p, const struct node *n, uint32_t i,
+                                  const struct tensor *x, uint32_t cols) {
+  if (arg_is_null(p, n, i)) return SCONCE_OK;
+  const struct tensor *t = arg_tensor(p, n, i);
+  if (!t) return SCONCE_BAD_GRAPH;
+  char text[120];
+  if (t->dtype != x->dtype || tensor_numel(t) != cols)
+    return fail(p->err, SCONCE_BAD_GRAPH, "argument %u is %s for rows of %u", i,
+                tensor_text(t, text), cols);
+  return SCONCE_OK;
+}
+
+static sconce_status shape(struct plan *p, const struct node *n) {
+  const struct tensor *x = arg_tensor(p, n, X);
+  if (!x) return SCONCE_BAD_GRAPH;
+  if (x->dtype != VK_FLOAT32 && x->dtype != VK_FLOAT16)
+    return fail(p->err, SCONCE_UNSUPPORTED, "the norm of a %s tensor", vk_dtype_name(x->dtype));
+  if (arg_count(p, n, OUT) != 3)
+    return fail(p->err, SCONCE_BAD_GRAPH, "%u results, expected 3", arg_count(p, n, OUT));
+  uint32_t count, dims[RANK_MAX];
+  TRY(trailing(p, n, x, &count));
+  TRY(set_dims(p, arg_item(p, n, OUT, 0), x->dim_live, x->rank));
+  for (uint32_t i = 0; i < x->rank; i++) dims[i] = i < x->rank - count ? x->dim_live[i] : 1;
+  TRY(set_dims(p, arg_item(p, n, OUT, 1), dims, x->rank));
+  return set_dims(p, arg_item(p, n, OUT, 2), dims, x->rank);
+}
+
+static sconce_status emit(struct plan *p, const struct node *n) {
+  const struct tensor *x = arg_tensor(p, n, X);
+  uint32_t count, cols = 1;
+  double eps;
+  TRY(trailing(p, n, x, &count));
+  TRY(arg_float(p, n, EPS, &eps));
+  for (uint32_t i = x->rank - count; i < x->rank; i++) cols *= x->dim_live[i];
+  TRY(check_affine(p, n, WEIGHT, x, cols));
+  TRY(check_affine(p, n, BIAS, x, cols));
+  bool weight = !arg_is_null(p, n, WEIGHT), bias = !arg_is_null(p, n, BIAS);
+  struct layer_norm_params u = {.rows = (uint32_t)(tensor_numel(x) / cols),
+                                .cols = cols,
+                                .eps = (float)eps,
+                                .affine = (weight ? 1u : 0) | (bias ? 2u : 0)};
+  const struct kernel *row = choose(p, kernels, x);
+  if (!row) return p->err->status;
+  uint32_t id = arg_id(n, X); /* stands in for what is not there */
+  return dispatch(p, row, &u, div_up(u.rows, row->tile[0]),
+                  OPERANDS({id}, {weight ? arg_id(n, WEIGHT) : id}, {bias ? arg_id(n, BIAS) : id},
+                           {arg_item(p, n, OUT, 0)}, {arg_item(p, n, OUT, 1)},
+                           {arg_item(p, n, OUT, 2)}));
+}
+
+const struct op ops_layer_norm[] = {
+    {"aten.native_layer_norm.default", shape, emit, .n_args = ARGS, .kernels = {kernels}},
+    {0},
+};
