@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Writes docs/operators.md from the operator tables: operators.py [--check]."""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs/operators.md"
+HEAD = """# Operators
+
+What this build runs, by family (a folder of `src/ops`). Names without `::` are those of delegate graphs, names with it are portable
+operators that a program calls outside its delegates. `et_vk.prepack.default` is no operator here: it makes a constant.
+A file with another operator is refused at load, with its name; `sconce inspect FILE` says so beforehand. Written by `tools/operators.py`.
+
+| family | operators |
+|---|---|
+"""
+
+
+def names():
+    """(family folder, operator name) of every row, as the preprocessor sees them."""
+    for path in sorted(ROOT.glob("src/ops/*/*.c")):
+        if path.name.startswith("test_"):
+            continue
+        text = path.read_text()
+        if "const struct op ops_" not in text:
+            continue
+        with tempfile.TemporaryDirectory() as gen:
+            subprocess.run([sys.executable, ROOT / "tools/pack.py", ROOT / "src", gen], check=True)
+            done = subprocess.run(["cc", "-E", "-P", "-I", ROOT / "include", "-I", ROOT / "src", "-I", gen, path],
+                                  capture_output=True, text=True, check=True)
+        for table in re.findall(r"const struct op ops_\w+\[\] = \{(.*?)\};", done.stdout, re.S):
+            table = re.sub(r'"\s*"', "", table)
+            for name in re.findall(r'\{\s*"([^"]+)"', table):
+                yield path.parent.name, name
+
+
+def page():
+    families = {}
+    for family, name in names():
+        families.setdefault(family, []).append(name)
+    rows = (f"| {family} | {', '.join(f'`{n}`' for n in sorted(set(found)))} |" for family, found in sorted(families.items()))
+    total = len({n for found in families.values() for n in found})
+    return HEAD + "\n".join(rows) + f"\n\n{total} names.\n"
+
+
+if "--check" in sys.argv:
+    sys.exit(0 if PAGE.read_text() == page() else f"{PAGE.name} is not what the tables say: run tools/operators.py")
+PAGE.write_text(page())
