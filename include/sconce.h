@@ -257,6 +257,15 @@ SCONCE_API void sconce_method_cancel(sconce_method *method);
 SCONCE_API SCONCE_CHECK sconce_status sconce_method_output(sconce_method *method, uint32_t i,
                                                            sconce_tensor *out, sconce_error *err);
 
+/* Output `output` of the last call becomes input `input` of the next ones, without leaving the
+ * device; same dtype inside, dims within the input's bounds. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_method_feed(sconce_method *method, uint32_t output,
+                                                         uint32_t input, sconce_error *err);
+/* Leaves output i on the device from now on, or reads it back again: sconce_method_output then
+ * gives its dims and no data. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_method_keep_output(sconce_method *method, uint32_t i,
+                                                                bool on_device, sconce_error *err);
+
 /* Puts state (KV caches) back to its initial values. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_method_reset(sconce_method *method, sconce_error *err);
 

@@ -3,6 +3,10 @@
 
 #include <inttypes.h>
 
+static const struct gpu_buffer *target(const struct gpu_copy *c) {
+  return c->to ? c->to->buffer : c->to_buffer;
+}
+
 static sconce_status check_batch(const struct gpu *gpu, const struct gpu_batch *batch,
                                  sconce_error *err) {
   for (uint32_t i = 0; i < batch->n_dispatches; i++) {
@@ -14,15 +18,16 @@ static sconce_status check_batch(const struct gpu *gpu, const struct gpu_batch *
   }
   for (uint32_t i = 0; i < batch->n_copies; i++) {
     const struct gpu_copy *c = &batch->copies[i];
-    uint64_t from = c->from->size, to = c->to->buffer->size;
+    uint64_t from = c->from->size, to = target(c)->size;
     if (c->from_offset > from || c->size > from - c->from_offset || c->to_offset > to ||
         c->size > to - c->to_offset || (c->from_offset | c->to_offset | c->size) % 4)
       return fail(err, SCONCE_BAD_ARGUMENT,
                   "copy %u: %" PRIu64 " bytes at %" PRIu64 " of %" PRIu64 " to %" PRIu64
                   " of %" PRIu64,
                   i, c->size, c->from_offset, from, c->to_offset, to);
-    if (c->to->state != READ_IDLE)
-      return fail(err, SCONCE_BAD_ARGUMENT, "copy %u goes to a buffer that is being read", i);
+    if (c->to ? c->to->state != READ_IDLE : c->from == c->to_buffer)
+      return fail(err, SCONCE_BAD_ARGUMENT,
+                  "copy %u goes to a buffer that is being read, or to itself", i);
   }
   return SCONCE_OK;
 }
@@ -63,7 +68,7 @@ static void encode_copies(struct gpu *gpu, WGPUCommandEncoder encoder,
   for (uint32_t i = 0; i < batch->n_copies; i++) {
     const struct gpu_copy *c = &batch->copies[i];
     gpu->api.CommandEncoderCopyBufferToBuffer(encoder, c->from->handle, c->from_offset,
-                                              c->to->buffer->handle, c->to_offset, c->size);
+                                              target(c)->handle, c->to_offset, c->size);
   }
 }
 

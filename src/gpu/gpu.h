@@ -101,8 +101,9 @@ struct gpu_dispatch {
 struct gpu_copy {
   struct gpu_buffer *from;
   uint64_t from_offset;
-  struct gpu_read *to;
-  uint64_t to_offset, size; /* offsets and size are multiples of 4 */
+  struct gpu_read *to;          /* a staging buffer, or */
+  struct gpu_buffer *to_buffer; /* another buffer of the device */
+  uint64_t to_offset, size;     /* offsets and size are multiples of 4 */
 };
 
 /* Dispatches in order in one compute pass, then the copies. */

@@ -61,7 +61,8 @@ static sconce_status create_buffers(struct exec *x, sconce_error *err) {
   x->buffers = arena_new(x->arena, struct gpu_buffer *, g->n_buffers);
   x->bound = arena_new(x->arena, struct bound *, g->n_nodes);
   x->output_at = arena_new(x->arena, uint64_t, g->n_outputs);
-  if (!x->buffers || !x->bound || !x->output_at)
+  x->kept = arena_new(x->arena, bool, g->n_outputs);
+  if (!x->buffers || !x->bound || !x->output_at || !x->kept)
     return fail(err, SCONCE_NO_MEMORY, "no memory for %u buffers", g->n_buffers);
   for (uint32_t i = 0; i < g->n_buffers; i++) {
     const struct buffer *b = &g->buffers[i];
@@ -297,13 +298,23 @@ sconce_status exec_write(struct exec *x, uint32_t value, const void *data, uint6
   return gpu_write(x->buffers[t->buffer], 0, data, (size_t)size, err);
 }
 
+sconce_status exec_feed(struct exec *x, uint32_t output, uint32_t input, sconce_error *err) {
+  const struct tensor *from = &x->graph->values[x->graph->outputs[output]].tensor;
+  const struct tensor *to = &x->graph->values[x->graph->inputs[input]].tensor;
+  uint64_t size = round_up(tensor_nbytes(from), 4);
+  if (from->buffer == to->buffer || size == 0) return SCONCE_OK; /* it is there already */
+  struct gpu_copy copy = {
+      .from = x->buffers[from->buffer], .to_buffer = x->buffers[to->buffer], .size = size};
+  return gpu_submit(x->gpu, &(struct gpu_batch){.copies = &copy, .n_copies = 1}, err);
+}
+
 static sconce_status output_copies(const struct exec *x, struct gpu_copy *copies, uint32_t cap,
                                    uint32_t *n, sconce_error *err) {
   const struct graph *g = x->graph;
   for (uint32_t i = 0; i < g->n_outputs; i++) {
     const struct value *v = &g->values[g->outputs[i]];
     uint64_t size = v->kind == VK_TENSOR ? round_up(tensor_nbytes(&v->tensor), 4) : 0;
-    if (size == 0) continue;
+    if (size == 0 || x->kept[i]) continue;
     if (*n == cap) return fail(err, SCONCE_UNSUPPORTED, "more than %u outputs", cap);
     copies[(*n)++] = (struct gpu_copy){.from = x->buffers[v->tensor.buffer],
                                        .to = x->read,
@@ -395,7 +406,7 @@ sconce_status exec_poll(struct exec *x, bool block, bool *done, sconce_error *er
 }
 
 const void *exec_output(const struct exec *x, uint32_t output) {
-  return x->mapped ? x->mapped + x->output_at[output] : NULL;
+  return x->mapped && !x->kept[output] ? x->mapped + x->output_at[output] : NULL;
 }
 
 void exec_cancel(struct exec *x) {

@@ -20,6 +20,7 @@ struct exec {
   uint32_t nodes_bound, dispatches_sent; /* of this call, while it is being begun */
   bool complete;                         /* dispatches is the whole graph's list */
   struct gpu_read *read;                 /* all outputs, one after another */
+  bool *kept;                            /* by output: stays on the device */
   uint64_t *output_at;                   /* by output: its offset in `read` */
   const uint8_t *mapped;                 /* the last call's outputs, or NULL */
   bool running;                          /* submitted, not yet waited for */
@@ -42,6 +43,9 @@ SCONCE_CHECK sconce_status exec_set_state(struct exec *x, const uint8_t *in, sco
 
 SCONCE_CHECK sconce_status exec_write(struct exec *x, uint32_t value, const void *data,
                                       uint64_t size, sconce_error *err);
+/* An output's live elements become an input's, on the device. */
+SCONCE_CHECK sconce_status exec_feed(struct exec *x, uint32_t output, uint32_t input,
+                                     sconce_error *err);
 /* Runs the nodes that are planned so far and reads a tensor's live elements back into `out`: for a
  * scalar that only the device knows. exec_begin then goes on behind them. */
 SCONCE_CHECK sconce_status exec_part(struct exec *x, uint32_t value, void *out, sconce_error *err);

@@ -12,6 +12,7 @@ struct border {
   void *bytes; /* input: elements in the graph's dtype; output: converted, or NULL */
   bool set;    /* input: has data */
   bool fresh;  /* input: changed since it was last written to the device */
+  bool fed;    /* input: its elements came from an output and are on the device alone */
 };
 
 struct sconce_method {
@@ -184,12 +185,48 @@ sconce_status sconce_method_set_input(sconce_method *m, uint32_t i, const sconce
   if (status == SCONCE_OK) {
     memcpy(b->bytes, side, (size_t)numel * vk_dtype_size(v->tensor.dtype));
     b->set = b->fresh = true;
+    b->fed = false;
     memcpy(b->live, t->dims, sizeof b->live);
   } else {
     error_prefix(err, "input %u: ", i);
   }
   arena_rewind(&m->arena, mark);
   return status;
+}
+
+sconce_status sconce_method_feed(sconce_method *m, uint32_t output, uint32_t input,
+                                 sconce_error *err) {
+  if (!m) return fail(err, SCONCE_BAD_ARGUMENT, "method is NULL");
+  if (output >= m->graph.n_outputs || input >= m->graph.n_inputs)
+    return fail(err, SCONCE_BAD_ARGUMENT, "output %u of %u into input %u of %u", output,
+                m->graph.n_outputs, input, m->graph.n_inputs);
+  if (!m->done) return fail(err, SCONCE_BAD_ARGUMENT, "no call has finished since the last begin");
+  struct border *b = &m->inputs[input];
+  const struct value *from = &m->graph.values[m->outputs[output].value];
+  const struct value *to = &m->graph.values[b->value];
+  char one[120], two[120];
+  if (from->kind != VK_TENSOR || to->kind != VK_TENSOR || from->tensor.rank != to->tensor.rank ||
+      from->tensor.dtype != to->tensor.dtype)
+    return fail(err, SCONCE_BAD_ARGUMENT, "output %u is %s, input %u is %s", output,
+                from->kind == VK_TENSOR ? tensor_text(&from->tensor, one) : "a scalar", input,
+                to->kind == VK_TENSOR ? tensor_text(&to->tensor, two) : "a scalar");
+  for (uint32_t d = 0; d < to->tensor.rank; d++)
+    if (from->tensor.dim_live[d] > to->tensor.dim_max[d])
+      return fail(err, SCONCE_BAD_ARGUMENT, "input %u: dim %u is %u, at most %u", input, d,
+                  from->tensor.dim_live[d], to->tensor.dim_max[d]);
+  TRY(exec_feed(&m->exec, output, input, err));
+  memcpy(b->live, from->tensor.dim_live, sizeof b->live);
+  b->set = b->fed = true;
+  b->fresh = false;
+  return SCONCE_OK;
+}
+
+sconce_status sconce_method_keep_output(sconce_method *m, uint32_t i, bool on_device,
+                                        sconce_error *err) {
+  if (!m || i >= m->graph.n_outputs)
+    return fail(err, SCONCE_BAD_ARGUMENT, "output %u of %u", i, m ? m->graph.n_outputs : 0);
+  m->exec.kept[i] = on_device;
+  return SCONCE_OK;
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -200,9 +237,10 @@ static sconce_status plan(sconce_method *m, sconce_error *err) {
     struct value *v = &m->graph.values[b->value];
     if (v->kind != VK_TENSOR) continue;
     if (!b->set) return fail(err, SCONCE_BAD_ARGUMENT, "input %u was never set", i);
-    v->tensor.host = b->bytes;
+    v->tensor.host = b->fed ? NULL : b->bytes;
     TRY(graph_set_dims(&m->graph, b->value, b->live, v->tensor.rank, err));
-    if (b->fresh && v->stamp != m->graph.call) TRY(graph_touch(&m->graph, b->value, err));
+    if ((b->fresh || b->fed) && v->stamp != m->graph.call)
+      TRY(graph_touch(&m->graph, b->value, err));
   }
   return graph_plan(&m->graph, err);
 }
@@ -301,7 +339,7 @@ sconce_status sconce_method_output(sconce_method *m, uint32_t i, sconce_tensor *
   memcpy(out->dims, v->tensor.dim_live, sizeof out->dims);
   out->size = (size_t)numel * sconce_dtype_size(out->dtype);
   out->data = exec_output(&m->exec, i);
-  if (!b->bytes) return SCONCE_OK;
+  if (!b->bytes || !out->data) return SCONCE_OK;
   TRY(convert_out(out->dtype, b->bytes, v->tensor.dtype, out->data, numel, err));
   out->data = b->bytes;
   return SCONCE_OK;

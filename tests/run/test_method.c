@@ -210,6 +210,37 @@ static void calls_can_be_begun_polled_and_cancelled(void) {
   close_file(&f);
 }
 
+/* y of one call is x of the next; the host sees nothing of it until the end. */
+static void outputs_feed_inputs_on_the_device(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  CHECK_OK(open_file(&f, affine, NULL, &err), err);
+  if (f.method) {
+    CHECK_FAILS(sconce_method_feed(f.method, 0, 0, &err), SCONCE_BAD_ARGUMENT, err, "no call");
+    CHECK_OK(call(f.method, 3, 1, &err), err);
+    CHECK_FAILS(sconce_method_feed(f.method, 1, 0, &err), SCONCE_BAD_ARGUMENT, err,
+                "output 1 is float32 [4], input 0 is float32 [3, 4]");
+    CHECK_OK(sconce_method_keep_output(f.method, 0, true, &err), err);
+    for (int i = 0; i < 2; i++) {
+      CHECK_OK(sconce_method_feed(f.method, 0, 0, &err), err);
+      if (i == 1) CHECK_OK(sconce_method_keep_output(f.method, 0, false, &err), err);
+      CHECK_OK(sconce_method_run(f.method, &err), err);
+    }
+    sconce_tensor y;
+    REQUIRE_OK(sconce_method_output(f.method, 0, &y, &err), err);
+    CHECK_EQ(y.dims[0], 3);
+    for (uint32_t i = 0; y.data && i < 12; i++) {
+      double want = 1.0 + i;
+      for (int k = 0; k < 3; k++) want = want * (double)scale[i % 4] + (double)offset[i % 4];
+      CHECK_NEAR(((const float *)y.data)[i], want, 1e-3);
+    }
+    CHECK(y.data != NULL);
+    CHECK_OK(call(f.method, 2, 5, &err), err); /* and back to the host's own */
+    check_result(f.method, 2, 5);
+  }
+  close_file(&f);
+}
+
 static void constant_methods_have_values(void) {
   struct fixture f;
   sconce_error err = {0};
@@ -315,6 +346,7 @@ const struct test suite_method[] = {
     TEST(the_same_call_again_rewrites_nothing),
     TEST(wrong_inputs_name_what_is_allowed),
     TEST(calls_can_be_begun_polled_and_cancelled),
+    TEST(outputs_feed_inputs_on_the_device),
     TEST(constant_methods_have_values),
     TEST(unknown_operators_are_named),
     TEST(models_come_from_memory_path_or_callback),
