@@ -15,6 +15,9 @@ struct writer {
   bool refused; /* by the caller */
 };
 
+/* Is this byte inside a character, not its first? */
+static bool is_inside(char byte) { return ((unsigned char)byte & 0xc0) == 0x80; }
+
 static void show(struct writer *w, size_t n, sconce_choice choice) {
   if (n && w->desc->on_text && !w->desc->on_text(w->desc->user, w->held, n, choice))
     w->refused = true;
@@ -42,7 +45,7 @@ static size_t undecided(const struct writer *w) {
     for (size_t n = most; n > tail; n--)
       if (memcmp(w->held + w->n_held - n, stop, n) == 0) tail = n;
   }
-  while (tail < w->n_held && (w->held[w->n_held - tail] & 0xc0) == 0x80) tail++;
+  while (tail && tail < w->n_held && is_inside(w->held[w->n_held - tail])) tail++;
   return tail;
 }
 
@@ -50,6 +53,7 @@ static size_t undecided(const struct writer *w) {
 static void push(struct writer *w, const char *text, size_t size, sconce_choice choice) {
   while (size && !w->stopped && !w->refused) {
     size_t room = sizeof w->held - w->n_held, n = size < room ? size : room;
+    while (n < size && n > 1 && is_inside(text[n])) n--; /* shown text ends with a character */
     memcpy(w->held + w->n_held, text, n);
     w->n_held += n;
     text += n;
@@ -64,18 +68,14 @@ static void push(struct writer *w, const char *text, size_t size, sconce_choice 
 static sconce_status check(const sconce_session *s, const sconce_generate_desc *desc,
                            sconce_error *err) {
   if (!s || !desc) return fail(err, SCONCE_BAD_ARGUMENT, "session or desc is NULL");
+  if (!desc->prompt && desc->n_prompt) return fail(err, SCONCE_BAD_ARGUMENT, "prompt is NULL");
+  if (desc->n_stops && !desc->stops) return fail(err, SCONCE_BAD_ARGUMENT, "stops is NULL");
   if (!s->tokenizer) return fail(err, SCONCE_BAD_ARGUMENT, "the session has no tokenizer");
   for (size_t i = 0; i < desc->n_stops; i++)
     if (!desc->stops[i] || strlen(desc->stops[i]) > HELD_MAX)
       return fail(err, SCONCE_BAD_ARGUMENT, "stop string %zu is NULL or longer than %d bytes", i,
                   HELD_MAX);
   return SCONCE_OK;
-}
-
-static size_t shared_prefix(const sconce_session *s, const int32_t *ids, size_t n) {
-  size_t same = 0;
-  while (same < n && same < s->info.position && s->ids[same] == ids[same]) same++;
-  return same;
 }
 
 static sconce_status step(sconce_session *s, struct writer *w, sconce_stream *stream,
@@ -108,8 +108,7 @@ sconce_status sconce_session_generate(sconce_session *s, const sconce_generate_d
                                       sconce_generate_result *result, sconce_error *err) {
   TRY(check(s, desc, err));
   sconce_generate_result r = {.n_prompt = desc->n_prompt};
-  r.n_reused = shared_prefix(s, desc->prompt, desc->n_prompt);
-  if (r.n_reused == desc->n_prompt && r.n_reused) r.n_reused--;
+  r.n_reused = session_reused(s, desc->prompt, desc->n_prompt);
   uint64_t start = os_clock_ns();
   TRY(sconce_session_prompt(s, desc->prompt, desc->n_prompt, desc->progress, desc->user, err));
   uint64_t middle = os_clock_ns();

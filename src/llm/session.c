@@ -120,6 +120,15 @@ bool session_is_end(const sconce_session *s, int32_t id) {
 
 /* ---- feeding --------------------------------------------------------------------------------- */
 
+static sconce_status check_ids(const sconce_session *s, const int32_t *ids, size_t n,
+                               sconce_error *err) {
+  for (size_t i = 0; i < n; i++)
+    if (ids[i] < 0 || (uint32_t)ids[i] >= s->info.n_vocab)
+      return fail(err, SCONCE_BAD_ARGUMENT, "id %zu is %" PRId32 ", the vocabulary has %" PRIu32, i,
+                  ids[i], s->info.n_vocab);
+  return SCONCE_OK;
+}
+
 static sconce_status call(sconce_session *s, const int32_t *ids, uint32_t n, sconce_error *err) {
   int64_t *positions = s->feed + s->info.chunk;
   for (uint32_t i = 0; i < n; i++) {
@@ -156,9 +165,9 @@ static sconce_status keep_logits(sconce_session *s, sconce_error *err) {
   return SCONCE_OK;
 }
 
-sconce_status session_feed(sconce_session *s, const int32_t *ids, size_t n,
-                           void (*progress)(void *user, size_t done, size_t all), void *user,
-                           sconce_error *err) {
+static sconce_status feed(sconce_session *s, const int32_t *ids, size_t n,
+                          void (*progress)(void *user, size_t done, size_t all), void *user,
+                          sconce_error *err) {
   uint32_t left = s->info.context - s->info.position;
   if (n > left)
     return fail(err, SCONCE_BAD_ARGUMENT, "the context is full: %zu ids at position %u of %u", n,
@@ -178,7 +187,15 @@ sconce_status session_feed(sconce_session *s, const int32_t *ids, size_t n,
 
 sconce_status sconce_session_append(sconce_session *s, int32_t id, sconce_error *err) {
   if (!s) return fail(err, SCONCE_BAD_ARGUMENT, "session is NULL");
-  return session_feed(s, &id, 1, NULL, NULL, err);
+  TRY(check_ids(s, &id, 1, err));
+  return feed(s, &id, 1, NULL, NULL, err);
+}
+
+size_t session_reused(const sconce_session *s, const int32_t *ids, size_t n) {
+  size_t same = 0;
+  while (same < s->info.position && same < n && s->ids[same] == ids[same]) same++;
+  bool has_logits = same == s->info.position && s->has_logits;
+  return same && same == n && !has_logits ? same - 1 : same;
 }
 
 sconce_status sconce_session_prompt(sconce_session *s, const int32_t *ids, size_t n,
@@ -189,12 +206,11 @@ sconce_status sconce_session_prompt(sconce_session *s, const int32_t *ids, size_
   if (n > s->info.context)
     return fail(err, SCONCE_BAD_ARGUMENT, "a prompt of %zu ids, the context has %u positions", n,
                 s->info.context);
-  uint32_t same = 0;
-  while (same < s->info.position && same < n && s->ids[same] == ids[same]) same++;
-  if (same == n && (same < s->info.position || !s->has_logits)) same--; /* its logits are needed */
+  TRY(check_ids(s, ids, n, err));
+  size_t same = session_reused(s, ids, n);
   if (same == n) return SCONCE_OK;
-  TRY(sconce_session_rewind(s, same, err));
-  return session_feed(s, ids + same, n - same, progress, user, err);
+  TRY(sconce_session_rewind(s, (uint32_t)same, err));
+  return feed(s, ids + same, n - same, progress, user, err);
 }
 
 sconce_status sconce_session_choose(sconce_session *s, sconce_choice *out, sconce_error *err) {

@@ -22,10 +22,8 @@ struct sconce_session {
   uint32_t n_ends;
 };
 
-/* Runs the model over ids[position …] and keeps the logits behind the last one. */
-SCONCE_CHECK sconce_status session_feed(sconce_session *s, const int32_t *ids, size_t n,
-                                        void (*progress)(void *user, size_t done, size_t all),
-                                        void *user, sconce_error *err);
+/* How many of the first ids a prompt need not compute again; the last one's logits count. */
+size_t session_reused(const sconce_session *s, const int32_t *ids, size_t n);
 bool session_is_end(const sconce_session *s, int32_t id);
 
 #endif

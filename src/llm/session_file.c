@@ -10,12 +10,22 @@
 
 /* All fields little-endian; then n_ids i32, then the state. */
 struct header {
-  char magic[8]; /* "sconce" 0 1 */
-  uint32_t n_vocab, context, n_ids, zero;
+  char magic[8]; /* "sconce" 0 2 */
+  uint32_t n_vocab, context, n_ids;
+  uint32_t sum; /* FNV-1a of everything behind the header */
   uint64_t state_size;
 };
 _Static_assert(sizeof(struct header) == 32, "session header");
-static const char magic[8] = {'s', 'c', 'o', 'n', 'c', 'e', 0, 1};
+static const char magic[8] = {'s', 'c', 'o', 'n', 'c', 'e', 0, 2};
+
+static const uint32_t sum_start = 2166136261u, sum_prime = 16777619u;
+
+/* One changed byte always changes it. */
+static uint32_t sum_add(uint32_t sum, const void *data, size_t size) {
+  const uint8_t *bytes = data;
+  for (size_t i = 0; i < size; i++) sum = (sum ^ bytes[i]) * sum_prime;
+  return sum;
+}
 
 sconce_status sconce_session_save(const sconce_session *s, const char *path, sconce_error *err) {
   if (!s || !path) return fail(err, SCONCE_BAD_ARGUMENT, "session or path is NULL");
@@ -28,12 +38,13 @@ sconce_status sconce_session_save(const sconce_session *s, const char *path, sco
                      .state_size = size};
   memcpy(h.magic, magic, sizeof magic);
   struct os_file file;
+  size_t ids_size = s->info.position * sizeof *s->ids;
   sconce_status status = sconce_method_get_state(s->method, state, size, err);
+  if (status == SCONCE_OK) h.sum = sum_add(sum_add(sum_start, s->ids, ids_size), state, size);
   if (status == SCONCE_OK) status = os_file_create(&file, path, err);
   if (status == SCONCE_OK) {
     status = os_file_write(&file, &h, sizeof h, err);
-    if (status == SCONCE_OK)
-      status = os_file_write(&file, s->ids, s->info.position * sizeof *s->ids, err);
+    if (status == SCONCE_OK) status = os_file_write(&file, s->ids, ids_size, err);
     if (status == SCONCE_OK) status = os_file_write(&file, state, size, err);
     if (status == SCONCE_OK)
       status = os_file_close(&file, err);
@@ -60,6 +71,8 @@ static sconce_status check(const sconce_session *s, struct span file, const stru
   uint64_t want = sizeof *h + 4 * (uint64_t)h->n_ids + h->state_size;
   if (file.size != want)
     return fail(err, SCONCE_BAD_FILE, "%zu bytes, expected %" PRIu64, file.size, want);
+  if (sum_add(sum_start, file.data + sizeof *h, file.size - sizeof *h) != h->sum)
+    return fail(err, SCONCE_BAD_FILE, "the saved session is damaged: its checksum differs");
   for (uint32_t i = 0; i < h->n_ids; i++) {
     uint32_t id = load_u32(file.data + sizeof *h + 4 * (size_t)i);
     if (id >= h->n_vocab)

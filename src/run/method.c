@@ -22,6 +22,7 @@ struct sconce_method {
   struct exec exec;
   struct border *inputs, *outputs;
   void *elements; /* of a tensor that scalars are read from */
+  void *side;     /* room for the largest input while it is converted */
   bool done;      /* outputs of the last call can be read */
 };
 
@@ -43,6 +44,7 @@ static sconce_status init_borders(sconce_method *m, const struct pte_method *pm,
   m->inputs = arena_new(&m->arena, struct border, pm->n_inputs);
   m->outputs = arena_new(&m->arena, struct border, pm->n_outputs);
   if (!m->inputs || !m->outputs) return fail(err, SCONCE_NO_MEMORY, "no memory for borders");
+  uint64_t side = 1;
   for (uint32_t i = 0; i < pm->n_inputs + pm->n_outputs; i++) {
     bool input = i < pm->n_inputs;
     uint32_t k = input ? i : i - pm->n_inputs;
@@ -57,7 +59,10 @@ static sconce_status init_borders(sconce_method *m, const struct pte_method *pm,
     if (!input && convert_is_copy(v->tensor.dtype, b->bound.dtype)) continue;
     b->bytes = arena_alloc(&m->arena, (size_t)size, 1, 8);
     if (!b->bytes) return fail(err, SCONCE_NO_MEMORY, "no memory for %" PRIu64 " bytes", size);
+    if (input && size > side) side = size;
   }
+  m->side = arena_alloc(&m->arena, (size_t)side, 1, 8);
+  if (!m->side) return fail(err, SCONCE_NO_MEMORY, "no memory for %" PRIu64 " bytes", side);
   return SCONCE_OK;
 }
 
@@ -178,20 +183,16 @@ sconce_status sconce_method_set_input(sconce_method *m, uint32_t i, const sconce
   uint64_t numel = 1;
   for (uint32_t d = 0; d < t->rank; d++) numel *= t->dims[d];
   /* Converted on the side first: a value out of range must not half replace the old ones. */
-  struct arena_mark mark = arena_mark(&m->arena);
-  void *side = arena_alloc(&m->arena, (size_t)numel, vk_dtype_size(v->tensor.dtype), 8);
-  if (!side) return fail(err, SCONCE_NO_MEMORY, "no memory for input %u", i);
-  sconce_status status = convert_in(v->tensor.dtype, side, t->dtype, t->data, numel, err);
-  if (status == SCONCE_OK) {
-    memcpy(b->bytes, side, (size_t)numel * vk_dtype_size(v->tensor.dtype));
-    b->set = b->fresh = true;
-    b->fed = false;
-    memcpy(b->live, t->dims, sizeof b->live);
-  } else {
+  sconce_status status = convert_in(v->tensor.dtype, m->side, t->dtype, t->data, numel, err);
+  if (status != SCONCE_OK) {
     error_prefix(err, "input %u: ", i);
+    return status;
   }
-  arena_rewind(&m->arena, mark);
-  return status;
+  memcpy(b->bytes, m->side, (size_t)numel * vk_dtype_size(v->tensor.dtype));
+  b->set = b->fresh = true;
+  b->fed = false;
+  memcpy(b->live, t->dims, sizeof b->live);
+  return SCONCE_OK;
 }
 
 sconce_status sconce_method_feed(sconce_method *m, uint32_t output, uint32_t input,

@@ -1,0 +1,643 @@
+/* Sessions on the toy models (logits = token row + position row, no state) and, where keys and
+ * values matter, on the shipped stories15M. */
+#define _POSIX_C_SOURCE 200809L
+#include "gpu.h"
+#include "tiny_vocab.h"
+
+#include "base/utf8.h"
+#include "run/device.h"
+#include "sconce_llm.h"
+
+#include <unistd.h>
+
+#define TOY "tests/data/goldens/toy.pte"
+#define TOY_STATIC "tests/data/goldens/toy-static.pte"
+#define STORIES "models/stories15M/stories15M-4w.pte"
+
+/* ---- fixture --------------------------------------------------------------------------------- */
+
+struct fixture {
+  sconce_device *device;
+  sconce_model *model;
+  sconce_method *method;
+  sconce_tokenizer *tokenizer;
+  sconce_session *session;
+};
+
+static sconce_status open_method(struct fixture *f, const char *name,
+                                 const sconce_allocator *allocator, sconce_error *err) {
+  *f = (struct fixture){0};
+  char path[1024];
+  snprintf(path, sizeof path, "%s/%s", SCONCE_SOURCE_DIR, name);
+  sconce_device_desc desc = {0};
+  if (allocator) desc.allocator = *allocator;
+  TRY(sconce_device_open(&f->device, &desc, err));
+  TRY(sconce_model_open(&f->model, f->device, &(sconce_model_desc){.path = path}, err));
+  return sconce_method_open(&f->method, f->model, NULL, err);
+}
+
+/* Eight pieces for the toy's eight ids, 4 and 5 are the halves of "é"; then the other bytes, which
+ * the toy never says. */
+static sconce_status open_tokenizer(sconce_tokenizer **out, int32_t eos, sconce_error *err) {
+  static const char *const pieces[8] = {"<unk>", "ab", "é", "a", "<0xC3>", "<0xA9>", "b", "日"};
+  struct blob b = {0};
+  bool twice = eos == 4 || eos == 5; /* an end is no byte, so that the byte is needed again */
+  int32_t head[4] = {8 + 254 + twice, -1, eos, 8};
+  blob_add(&b, head, sizeof head);
+  for (unsigned i = 0; i < 8 + 256; i++) {
+    char byte[8];
+    snprintf(byte, sizeof byte, "<0x%02X>", (i - 8) & 255);
+    if ((i == 8 + 0xc3 && eos != 4) || (i == 8 + 0xa9 && eos != 5)) continue;
+    const char *piece = i < 8 ? pieces[i] : byte;
+    int32_t score_and_size[2] = {0, (int32_t)strlen(piece)};
+    blob_add(&b, score_and_size, 8);
+    blob_text(&b, piece);
+  }
+  sconce_status status =
+      sconce_tokenizer_open(out, &(sconce_tokenizer_desc){.data = b.data, .size = b.size}, err);
+  blob_free(&b);
+  return status;
+}
+
+static sconce_status open_session(struct fixture *f, float temperature, uint64_t seed,
+                                  const sconce_allocator *allocator, sconce_error *err) {
+  sconce_session_desc desc = {.method = f->method, .model = f->model, .tokenizer = f->tokenizer};
+  desc.sampler.temperature = temperature;
+  desc.sampler.seed = seed;
+  if (allocator) desc.allocator = *allocator;
+  return sconce_session_open(&f->session, &desc, err);
+}
+
+static void close_all(struct fixture *f) {
+  sconce_session_close(f->session);
+  sconce_tokenizer_close(f->tokenizer);
+  sconce_method_close(f->method);
+  sconce_model_close(f->model);
+  if (f->device) {
+    CHECK_EQ(gpu_stats(f->device->gpu)->buffers, 0);
+    CHECK_EQ(gpu_stats(f->device->gpu)->groups, 0);
+    test_note_kernels(f->device->gpu);
+  }
+  sconce_device_close(f->device);
+}
+
+/* A greedy session on a model; with the toy's tokenizer if it is a toy. */
+static bool open_all(struct fixture *f, const char *name) {
+  sconce_error err = {0};
+  CHECK_OK(open_method(f, name, NULL, &err), err);
+  if (f->method && strcmp(name, STORIES) != 0)
+    CHECK_OK(open_tokenizer(&f->tokenizer, -1, &err), err);
+  if (f->method) CHECK_OK(open_session(f, 0, 0, NULL, &err), err);
+  return f->session != NULL;
+}
+
+static void reopen_session(struct fixture *f, float temperature, uint64_t seed) {
+  sconce_error err = {0};
+  sconce_session_close(f->session);
+  f->session = NULL;
+  CHECK_OK(open_session(f, temperature, seed, NULL, &err), err);
+}
+
+static uint32_t position(const struct fixture *f) {
+  return sconce_session_describe(f->session).position;
+}
+
+/* ---- ids in, logits out ---------------------------------------------------------------------- */
+
+/* The toy's golden: the rows of `prompt` lie at the start of its .bin, 8 floats a token. */
+static void check_golden(struct fixture *f, const char *bin, size_t row) {
+  size_t size;
+  unsigned char *golden = test_read(bin, &size);
+  const float *logits = sconce_session_logits(f->session);
+  CHECK(logits != NULL);
+  for (size_t i = 0; golden && logits && i < 8; i++) {
+    float want;
+    memcpy(&want, golden + (row * 8 + i) * 4, 4);
+    CHECK_NEAR(logits[i], want, 1e-5);
+  }
+  free(golden);
+}
+
+static void logits_are_the_goldens(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  if (open_all(&f, TOY)) {
+    sconce_session_info info = sconce_session_describe(f.session);
+    CHECK(info.n_vocab == 8 && info.chunk == 7 && info.context == 8 && info.position == 0);
+    CHECK(sconce_session_logits(f.session) == NULL);
+    CHECK_OK(sconce_session_prompt(f.session, (int32_t[]){1, 5, 2}, 3, NULL, NULL, &err), err);
+    check_golden(&f, "goldens/toy.golden.bin", 2);
+    CHECK_OK(sconce_session_append(f.session, 7, &err), err);
+    check_golden(&f, "goldens/toy.golden.bin", 3);
+    CHECK_EQ(position(&f), 4);
+  }
+  close_all(&f);
+}
+
+static void a_static_model_takes_one_id_a_call(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  if (open_all(&f, TOY_STATIC)) {
+    CHECK_EQ(sconce_session_describe(f.session).chunk, 1);
+    CHECK_OK(sconce_session_prompt(f.session, (int32_t[]){1, 5}, 2, NULL, NULL, &err), err);
+    check_golden(&f, "goldens/toy-static.golden.bin", 1);
+    CHECK_FAILS(sconce_session_append(f.session, 2, &err), SCONCE_BAD_ARGUMENT, err,
+                "the context is full: 1 ids at position 2 of 2");
+    check_golden(&f, "goldens/toy-static.golden.bin", 1);
+  }
+  close_all(&f);
+}
+
+struct seen {
+  size_t calls, done, all;
+};
+static void note(void *user, size_t done, size_t all) {
+  struct seen *seen = user;
+  *seen = (struct seen){seen->calls + 1, done, all};
+}
+
+static void a_prompt_longer_than_a_call_comes_in_chunks(void) {
+  static const int32_t ids[8] = {1, 2, 3, 4, 5, 6, 7, 0};
+  struct fixture f;
+  sconce_error err = {0};
+  if (open_all(&f, TOY)) {
+    struct seen seen = {0};
+    CHECK_OK(sconce_session_prompt(f.session, ids, 8, note, &seen, &err), err);
+    CHECK(seen.calls == 2 && seen.done == 8 && seen.all == 8);
+    float chunked[8], single[8];
+    memcpy(chunked, sconce_session_logits(f.session), sizeof chunked);
+    CHECK_OK(sconce_session_rewind(f.session, 0, &err), err);
+    for (int i = 0; i < 8; i++) CHECK_OK(sconce_session_append(f.session, ids[i], &err), err);
+    memcpy(single, sconce_session_logits(f.session), sizeof single);
+    CHECK(memcmp(chunked, single, sizeof single) == 0);
+    CHECK_FAILS(sconce_session_append(f.session, 1, &err), SCONCE_BAD_ARGUMENT, err,
+                "the context is full: 1 ids at position 8 of 8");
+    CHECK_EQ(position(&f), 8);
+  }
+  close_all(&f);
+}
+
+static void what_two_prompts_share_is_kept(void) {
+  static const struct {
+    size_t n;
+    int32_t ids[6];
+    size_t fed; /* ids that the model must see again */
+    const char *why;
+  } rows[] = {
+      {3, {1, 5, 2}, 3, "the first"},
+      {5, {1, 5, 2, 7, 3}, 2, "goes on"},
+      {5, {1, 5, 2, 7, 3}, 0, "the same, its logits are there"},
+      {4, {1, 5, 2, 7}, 1, "shorter: the last id's logits are gone"},
+      {4, {1, 5, 6, 7}, 2, "turns off in the middle"},
+      {2, {3, 3}, 2, "nothing in common"},
+  };
+  struct fixture f;
+  sconce_error err = {0};
+  bool ok = open_all(&f, TOY);
+  for (size_t i = 0; ok && i < sizeof rows / sizeof *rows; i++) {
+    struct seen seen = {0};
+    CHECK_OK(sconce_session_prompt(f.session, rows[i].ids, rows[i].n, note, &seen, &err), err);
+    if (seen.all != rows[i].fed)
+      test_fail(__FILE__, __LINE__, "%s: %zu ids fed, want %zu", rows[i].why, seen.all,
+                rows[i].fed);
+    size_t n;
+    const int32_t *ids = sconce_session_ids(f.session, &n);
+    CHECK(n == rows[i].n && memcmp(ids, rows[i].ids, n * sizeof *ids) == 0);
+    CHECK(sconce_session_logits(f.session) != NULL);
+  }
+  close_all(&f);
+}
+
+static void a_rewind_forgets_and_draws_the_same_again(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  if (open_all(&f, TOY)) {
+    reopen_session(&f, 1.5f, 9);
+    int32_t first[6] = {0};
+    for (int round = 0; round < 3; round++) {
+      CHECK_OK(sconce_session_prompt(f.session, (int32_t[]){1, 5}, 2, NULL, NULL, &err), err);
+      for (int i = 0; i < 6; i++) {
+        sconce_choice c = {0};
+        CHECK_OK(sconce_session_choose(f.session, &c, &err), err);
+        if (round == 0) first[i] = c.id;
+        CHECK_EQ(c.id, first[i]);
+        CHECK_OK(sconce_session_append(f.session, c.id, &err), err);
+      }
+      CHECK_FAILS(sconce_session_rewind(f.session, 9, &err), SCONCE_BAD_ARGUMENT, err,
+                  "rewind to 9, the session is at 8");
+      CHECK_OK(sconce_session_rewind(f.session, 1, &err), err);
+      CHECK(position(&f) == 1 && sconce_session_logits(f.session) == NULL);
+      sconce_choice c;
+      CHECK_FAILS(sconce_session_choose(f.session, &c, &err), SCONCE_BAD_ARGUMENT, err,
+                  "there are no logits to choose from");
+      CHECK_OK(sconce_session_rewind(f.session, 0, &err), err);
+    }
+  }
+  close_all(&f);
+}
+
+static void wrong_calls_change_nothing(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  if (open_all(&f, TOY)) {
+    sconce_session *s = f.session;
+    CHECK_OK(sconce_session_prompt(s, (int32_t[]){1, 5, 2}, 3, NULL, NULL, &err), err);
+    CHECK_FAILS(sconce_session_append(s, 8, &err), SCONCE_BAD_ARGUMENT, err,
+                "id 0 is 8, the vocabulary has 8");
+    CHECK_FAILS(sconce_session_append(s, -1, &err), SCONCE_BAD_ARGUMENT, err, "id 0 is -1");
+    CHECK_FAILS(sconce_session_prompt(s, (int32_t[]){1, 3, 99}, 3, NULL, NULL, &err),
+                SCONCE_BAD_ARGUMENT, err, "id 2 is 99");
+    CHECK_FAILS(sconce_session_prompt(s, (int32_t[9]){0}, 9, NULL, NULL, &err), SCONCE_BAD_ARGUMENT,
+                err, "a prompt of 9 ids, the context has 8 positions");
+    CHECK_FAILS(sconce_session_prompt(s, NULL, 0, NULL, NULL, &err), SCONCE_BAD_ARGUMENT, err,
+                "at least one id");
+    CHECK_EQ(position(&f), 3);
+    check_golden(&f, "goldens/toy.golden.bin", 2);
+    sconce_session *none;
+    CHECK_FAILS(sconce_session_open(&none, &(sconce_session_desc){0}, &err), SCONCE_BAD_ARGUMENT,
+                err, "NULL");
+  }
+  close_all(&f);
+}
+
+static void other_methods_are_no_language_models(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  CHECK_OK(open_method(&f, "tests/data/goldens/mul.pte", NULL, &err), err);
+  if (f.method) {
+    CHECK_FAILS(open_session(&f, 0, 0, NULL, &err), SCONCE_UNSUPPORTED, err, "input 0 is no row");
+    CHECK(f.session == NULL);
+  }
+  close_all(&f);
+}
+
+/* ---- generation ------------------------------------------------------------------------------ */
+
+struct shown {
+  char bytes[512];
+  size_t size, calls, refuse_at;
+};
+
+static bool is_whole(const char *text, size_t size) {
+  for (const char *p = text, *end = text + size; p < end;) {
+    struct utf8_char c = utf8_decode(p, end);
+    if (c.state != UTF8_OK) return false;
+    p += c.size;
+  }
+  return true;
+}
+
+static bool collect(void *user, const char *text, size_t size, sconce_choice choice) {
+  (void)choice;
+  struct shown *t = user;
+  CHECK(is_whole(text, size));
+  if (t->size + size < sizeof t->bytes) memcpy(t->bytes + t->size, text, size), t->size += size;
+  return ++t->calls != t->refuse_at;
+}
+
+static sconce_generate_result generate(struct fixture *f, struct shown *t, uint32_t max_new,
+                                       const char *const *stops, size_t n_stops) {
+  sconce_error err = {0};
+  sconce_generate_result r = {0};
+  sconce_generate_desc desc = {.prompt = (int32_t[]){1},
+                               .n_prompt = 1,
+                               .max_new = max_new,
+                               .stops = stops,
+                               .n_stops = n_stops,
+                               .on_text = collect,
+                               .user = t};
+  CHECK_OK(sconce_session_generate(f->session, &desc, &r, &err), err);
+  t->bytes[t->size] = 0;
+  return r;
+}
+
+static void generation_stops_at_the_context_the_count_and_the_caller(void) {
+  struct fixture f;
+  if (open_all(&f, TOY)) {
+    reopen_session(&f, 2, 5);
+    struct shown all = {0}, some = {0}, again = {0}, refused = {.refuse_at = 1};
+    sconce_generate_result r = generate(&f, &all, 0, NULL, 0);
+    CHECK_EQ(r.stop, SCONCE_STOP_CONTEXT);
+    CHECK(r.n_new == 8 && position(&f) == 8 && r.n_prompt == 1 && r.n_reused == 0);
+    r = generate(&f, &some, 4, NULL, 0);
+    CHECK(r.stop == SCONCE_STOP_COUNT && r.n_new == 4);
+    r = generate(&f, &again, 0, NULL, 0);
+    CHECK_TEXT(again.bytes, all.bytes);
+    r = generate(&f, &refused, 0, NULL, 0);
+    CHECK(r.stop == SCONCE_STOP_CALLER && refused.calls == 1);
+  }
+  close_all(&f);
+}
+
+static void the_seed_decides_the_text(void) {
+  struct fixture f;
+  if (open_all(&f, TOY)) {
+    struct shown first = {0}, same = {0};
+    reopen_session(&f, 3, 1);
+    generate(&f, &first, 0, NULL, 0);
+    reopen_session(&f, 3, 1);
+    generate(&f, &same, 0, NULL, 0);
+    CHECK_TEXT(same.bytes, first.bytes);
+    size_t other = 0;
+    for (uint64_t seed = 2; seed < 6; seed++) {
+      struct shown t = {0};
+      reopen_session(&f, 3, seed);
+      generate(&f, &t, 0, NULL, 0);
+      other += strcmp(t.bytes, first.bytes) != 0;
+    }
+    CHECK(other > 0);
+  }
+  close_all(&f);
+}
+
+/* Whatever the text is: each of its parts as a stop string cuts it where that part starts. */
+static void check_stop(struct fixture *f, const char *whole, size_t from, size_t to) {
+  char stop[64];
+  memcpy(stop, whole + from, to - from);
+  stop[to - from] = 0;
+  const char *stops[] = {"never", stop, ""};
+  struct shown t = {0};
+  sconce_generate_result r = generate(f, &t, 0, stops, 3);
+  size_t first = (size_t)(strstr(whole, stop) - whole);
+  if (r.stop != SCONCE_STOP_TEXT || t.size != first || memcmp(t.bytes, whole, first) != 0)
+    test_fail(__FILE__, __LINE__, "'%s' with stop '%s' gave '%s'", whole, stop, t.bytes);
+}
+
+static void stop_strings_are_held_back(void) {
+  struct fixture f;
+  bool ok = open_all(&f, TOY);
+  for (uint64_t seed = 1; ok && seed <= 4; seed++) {
+    reopen_session(&f, 3, seed);
+    struct shown whole = {0};
+    generate(&f, &whole, 0, NULL, 0);
+    size_t n = whole.size < 12 ? whole.size : 12;
+    for (size_t from = 0; from < n; from++)
+      for (size_t to = from + 1; to <= n; to++)
+        if (is_whole(whole.bytes + from, to - from)) check_stop(&f, whole.bytes, from, to);
+    struct shown almost = {0};
+    char longer[520]; /* the whole text is held as the start of this, and comes at the end */
+    snprintf(longer, sizeof longer, "%s!", whole.bytes);
+    generate(&f, &almost, 0, (const char *[]){longer}, 1);
+    CHECK_TEXT(almost.bytes, whole.bytes);
+  }
+  close_all(&f);
+}
+
+static void wrong_generations_say_what(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  if (open_all(&f, TOY)) {
+    static char big[1026];
+    memset(big, 'x', sizeof big - 1);
+    sconce_generate_desc desc = {
+        .prompt = (int32_t[]){1}, .n_prompt = 1, .stops = (const char *[]){big}, .n_stops = 1};
+    CHECK_FAILS(sconce_session_generate(f.session, &desc, NULL, &err), SCONCE_BAD_ARGUMENT, err,
+                "stop string 0 is NULL or longer than 1024 bytes");
+    desc.n_stops = 0;
+    desc.n_prompt = 0;
+    CHECK_FAILS(sconce_session_generate(f.session, &desc, NULL, &err), SCONCE_BAD_ARGUMENT, err,
+                "at least one id");
+    desc.prompt = NULL;
+    desc.n_prompt = 2;
+    CHECK_FAILS(sconce_session_generate(f.session, &desc, NULL, &err), SCONCE_BAD_ARGUMENT, err,
+                "prompt is NULL");
+  }
+  close_all(&f);
+}
+
+/* An end id stops the text and is not part of it, unless the caller wants to go on. */
+static void end_ids_stop(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  if (open_all(&f, TOY)) {
+    CHECK_OK(sconce_session_prompt(f.session, (int32_t[]){1}, 1, NULL, NULL, &err), err);
+    sconce_choice next = {0};
+    CHECK_OK(sconce_session_choose(f.session, &next, &err), err);
+    sconce_tokenizer_close(f.tokenizer);
+    f.tokenizer = NULL;
+    CHECK_OK(open_tokenizer(&f.tokenizer, next.id, &err), err);
+    reopen_session(&f, 0, 0);
+    struct shown t = {0};
+    sconce_generate_result r = generate(&f, &t, 0, NULL, 0);
+    CHECK(r.stop == SCONCE_STOP_END && r.n_new == 0 && t.size == 0 && position(&f) == 1);
+    sconce_generate_desc on = {.prompt = (int32_t[]){1}, .n_prompt = 1, .ignore_end = true};
+    CHECK_OK(sconce_session_generate(f.session, &on, &r, &err), err);
+    CHECK(r.stop == SCONCE_STOP_CONTEXT && r.n_new == 8);
+    CHECK_EQ(r.n_reused, 1); /* the first generation's prompt and its logits */
+  }
+  close_all(&f);
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static void write_file(const char *path, const void *data, size_t size) {
+  FILE *file = fopen(path, "wb");
+  CHECK(file && fwrite(data, 1, size, file) == size);
+  if (file) fclose(file);
+}
+
+static void temporary(char path[64]) {
+  strcpy(path, "/tmp/sconce_session_XXXXXX");
+  int file = mkstemp(path);
+  CHECK(file >= 0);
+  if (file >= 0) close(file);
+}
+
+static void damaged_session_files_are_refused(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  char path[64];
+  temporary(path);
+  unsigned char *bytes = NULL;
+  size_t size = 0;
+  if (open_all(&f, TOY)) {
+    CHECK_OK(sconce_session_prompt(f.session, (int32_t[]){1, 5, 2}, 3, NULL, NULL, &err), err);
+    CHECK_OK(sconce_session_save(f.session, path, &err), err);
+    bytes = test_read_path(path, &size);
+    CHECK_EQ(size, 32 + 12);
+  }
+  for (size_t cut = 0; bytes && cut < size; cut++) {
+    write_file(path, bytes, cut);
+    sconce_status status = sconce_session_load(f.session, path, &err);
+    CHECK(status == SCONCE_BAD_FILE || (cut == 0 && status != SCONCE_OK));
+  }
+  for (size_t at = 0; bytes && at < 8 * size; at++) {
+    bytes[at / 8] ^= (unsigned char)(1u << at % 8);
+    write_file(path, bytes, size);
+    CHECK_FAILS(sconce_session_load(f.session, path, &err), SCONCE_BAD_FILE, err, path);
+    bytes[at / 8] ^= (unsigned char)(1u << at % 8);
+  }
+  if (bytes) {
+    CHECK_EQ(position(&f), 3);
+    check_golden(&f, "goldens/toy.golden.bin", 2); /* as if nothing had happened */
+    CHECK_FAILS(sconce_session_load(f.session, "/nonexistent/s", &err), SCONCE_IO_ERROR, err, "/s");
+    CHECK_FAILS(sconce_session_save(f.session, "/nonexistent/s", &err), SCONCE_IO_ERROR, err, "/s");
+    write_file(path, bytes, size);
+    CHECK_OK(sconce_session_rewind(f.session, 0, &err), err);
+    CHECK_OK(sconce_session_load(f.session, path, &err), err);
+    CHECK_OK(sconce_session_append(f.session, 7, &err), err);
+    check_golden(&f, "goldens/toy.golden.bin", 3);
+  }
+  close_all(&f);
+  if (bytes && open_all(&f, TOY_STATIC)) {
+    CHECK_FAILS(sconce_session_load(f.session, path, &err), SCONCE_BAD_FILE, err,
+                "saved from another model: 8 ids a row, 8 positions");
+    CHECK_OK(sconce_session_append(f.session, 1, &err), err);
+  }
+  if (bytes) close_all(&f);
+  free(bytes);
+  unlink(path);
+}
+
+/* ---- with keys and values -------------------------------------------------------------------- */
+
+static const int32_t story[] = {1, 9038, 2501, 263, 931, 29892, 727, 471};
+enum { N_STORY = sizeof story / sizeof *story };
+
+static int32_t choose(struct fixture *f) {
+  sconce_error err = {0};
+  sconce_choice c = {.id = -1};
+  CHECK_OK(sconce_session_choose(f->session, &c, &err), err);
+  return c.id;
+}
+
+static double distance(const float *a, const float *b, size_t n) {
+  double worst = 0;
+  for (size_t i = 0; i < n; i++) worst = fmax(worst, fabs((double)a[i] - (double)b[i]));
+  return worst;
+}
+
+static void parts_of_a_prompt_give_the_logits_of_the_whole(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  float *whole = malloc(32000 * sizeof *whole);
+  if (whole && open_all(&f, STORIES)) {
+    CHECK_EQ(sconce_session_describe(f.session).n_vocab, 32000);
+    CHECK_OK(sconce_session_prompt(f.session, story, N_STORY, NULL, NULL, &err), err);
+    memcpy(whole, sconce_session_logits(f.session), 32000 * sizeof *whole);
+    CHECK_EQ(choose(&f), 263); /* the golden's next id */
+    CHECK_OK(sconce_session_rewind(f.session, 0, &err), err);
+    static const size_t parts[] = {3, 4, 7, N_STORY};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+      CHECK_OK(sconce_session_prompt(f.session, story, parts[i], NULL, NULL, &err), err);
+    CHECK_EQ(choose(&f), 263);
+    /* Kernels for one row and for many add in different orders. */
+    CHECK_NEAR(distance(whole, sconce_session_logits(f.session), 32000), 0, 1e-3);
+  }
+  close_all(&f);
+  free(whole);
+}
+
+static void a_saved_session_goes_on_the_same(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  char path[64];
+  temporary(path);
+  if (open_all(&f, STORIES)) {
+    CHECK_OK(sconce_session_prompt(f.session, story, 5, NULL, NULL, &err), err);
+    CHECK_OK(sconce_session_save(f.session, path, &err), err);
+    for (size_t i = 5; i < N_STORY; i++) {
+      CHECK_EQ(choose(&f), story[i]);
+      CHECK_OK(sconce_session_append(f.session, story[i], &err), err);
+    }
+    CHECK_OK(sconce_session_rewind(f.session, 0, &err), err); /* and write over the state */
+    CHECK_OK(sconce_session_prompt(f.session, (int32_t[]){1, 3118, 2462}, 3, NULL, NULL, &err),
+             err);
+    CHECK_OK(sconce_session_load(f.session, path, &err), err);
+    CHECK(position(&f) == 5 && sconce_session_logits(f.session) == NULL);
+    struct seen seen = {0};
+    CHECK_OK(sconce_session_prompt(f.session, story, 6, note, &seen, &err), err);
+    CHECK_EQ(seen.all, 1);
+    CHECK_EQ(choose(&f), story[6]);
+  }
+  close_all(&f);
+  unlink(path);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static sconce_status decode_around(struct fixture *f, int steps, sconce_error *err) {
+  for (int i = 0; i < steps; i++) {
+    sconce_choice c;
+    TRY(sconce_session_choose(f->session, &c, err));
+    TRY(sconce_session_append(f->session, c.id, err));
+    if (sconce_session_describe(f->session).position < 8) continue;
+    TRY(sconce_session_rewind(f->session, (uint32_t)i % 5, err));
+    TRY(sconce_session_prompt(f->session, (int32_t[]){1, 5, 2, 3, 6}, 1 + (size_t)i % 5, NULL, NULL,
+                              err));
+  }
+  return SCONCE_OK;
+}
+
+static void a_thousand_steps_allocate_nothing(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  struct test_allocator alloc;
+  test_allocator_init(&alloc, 0);
+  CHECK_OK(open_method(&f, TOY, &alloc.hook, &err), err);
+  if (f.method) CHECK_OK(open_session(&f, 1, 3, &alloc.hook, &err), err);
+  if (f.session) {
+    for (uint32_t n = 7; n > 0; n--) { /* each shape once */
+      CHECK_OK(sconce_session_rewind(f.session, 0, &err), err);
+      CHECK_OK(sconce_session_prompt(f.session, (int32_t[7]){1}, n, NULL, NULL, &err), err);
+    }
+    sconce_stats before, after;
+    sconce_method_stats(f.method, &before);
+    uint64_t calls = alloc.calls;
+    CHECK_OK(decode_around(&f, 1000, &err), err);
+    sconce_method_stats(f.method, &after);
+    CHECK_EQ(alloc.calls, calls);
+    CHECK_EQ(after.gpu_objects_made, before.gpu_objects_made);
+    CHECK_EQ(after.gpu_kernels, before.gpu_kernels);
+  }
+  close_all(&f);
+  CHECK_EQ(alloc.live, 0);
+}
+
+static sconce_status use(struct fixture *f, const sconce_allocator *allocator, sconce_error *err) {
+  TRY(open_session(f, 1, 3, allocator, err));
+  TRY(sconce_session_prompt(f->session, (int32_t[]){1, 5, 2}, 3, NULL, NULL, err));
+  return decode_around(f, 8, err);
+}
+
+static void every_failing_allocation_is_survived(void) {
+  for (uint64_t n = 1; n < 500; n++) {
+    struct fixture f;
+    sconce_error err = {0};
+    struct test_allocator alloc;
+    test_allocator_init(&alloc, 0);
+    CHECK_OK(open_method(&f, TOY, &alloc.hook, &err), err);
+    alloc.fail_at = alloc.calls + n;
+    sconce_status status = f.method ? use(&f, &alloc.hook, &err) : SCONCE_OK;
+    bool reached = alloc.calls >= alloc.fail_at;
+    if (reached && status != SCONCE_NO_MEMORY)
+      test_fail(__FILE__, __LINE__, "allocation %llu: %s (%s)", (unsigned long long)n,
+                sconce_status_name(status), err.text);
+    if (!reached) CHECK_OK(status, err);
+    close_all(&f);
+    CHECK_EQ(alloc.live, 0);
+    if (!reached || test_failed()) return;
+  }
+  test_fail(__FILE__, __LINE__, "more than 500 allocations");
+}
+
+const struct test suite_session[] = {
+    TEST(logits_are_the_goldens),
+    TEST(a_static_model_takes_one_id_a_call),
+    TEST(a_prompt_longer_than_a_call_comes_in_chunks),
+    TEST(what_two_prompts_share_is_kept),
+    TEST(a_rewind_forgets_and_draws_the_same_again),
+    TEST(wrong_calls_change_nothing),
+    TEST(other_methods_are_no_language_models),
+    TEST(generation_stops_at_the_context_the_count_and_the_caller),
+    TEST(the_seed_decides_the_text),
+    TEST(stop_strings_are_held_back),
+    TEST(wrong_generations_say_what),
+    TEST(end_ids_stop),
+    TEST(damaged_session_files_are_refused),
+    TEST(parts_of_a_prompt_give_the_logits_of_the_whole),
+    TEST(a_saved_session_goes_on_the_same),
+    TEST(a_thousand_steps_allocate_nothing),
+    TEST(every_failing_allocation_is_survived),
+    {0},
+};
