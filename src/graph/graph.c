@@ -2,6 +2,7 @@
 #include "graph/graph.h"
 
 #include "base/checked.h"
+#include "graph/constant_set.h"
 #include "graph/op.h"
 
 #include <inttypes.h>
@@ -83,6 +84,8 @@ static sconce_status mark_writes(struct graph *g, const struct node *n, sconce_e
 static sconce_status prepack(struct graph *g, const uint32_t *args, uint32_t n_args,
                              sconce_error *err) {
   if (n_args != 2) return fail(err, SCONCE_BAD_GRAPH, "%u arguments, expected 2", n_args);
+  if (args[0] == NO_VALUE || args[1] == NO_VALUE)
+    return fail(err, SCONCE_BAD_GRAPH, "the source is no constant tensor");
   struct value *from = &g->values[args[0]], *to = &g->values[args[1]];
   if (from->kind != VK_TENSOR || to->kind != VK_TENSOR || !from->tensor.constant)
     return fail(err, SCONCE_BAD_GRAPH, "the source is no constant tensor");
@@ -241,18 +244,12 @@ sconce_status graph_add_delegate(struct graph *g, const struct vkgraph *vk, uint
 
 sconce_status graph_packed(struct graph *g, uint32_t value, enum pack_form form, uint32_t *out,
                            sconce_error *err) {
+  if (value >= g->n_values) return fail(err, SCONCE_BAD_GRAPH, "a weight is missing");
   const struct tensor *from = &g->values[value].tensor;
   if (g->values[value].kind != VK_TENSOR || !from->constant || from->written)
     return fail(err, SCONCE_UNSUPPORTED, "a weight that is no constant cannot be laid out");
-  for (uint32_t i = 0; i < g->n_values; i++) {
-    const struct tensor *t = &g->values[i].tensor;
-    if (g->values[i].kind == VK_TENSOR && t->constant && t->form == form && !t->written &&
-        t->bytes.data == from->bytes.data && t->bytes.size == from->bytes.size &&
-        t->dim_max[0] == from->dim_max[0]) {
-      *out = i;
-      return SCONCE_OK;
-    }
-  }
+  *out = form == from->form ? value : constant_find(g, &g->packed, from, form);
+  if (*out != NO_VALUE) return SCONCE_OK;
   *out = graph_add_tensor(g, from->dtype, from->rank, from->dim_max, err);
   if (*out == NO_VALUE) return SCONCE_NO_MEMORY;
   from = &g->values[value].tensor; /* the array may have moved */
@@ -260,7 +257,9 @@ sconce_status graph_packed(struct graph *g, uint32_t value, enum pack_form form,
   t->constant = true;
   t->bytes = from->bytes;
   t->form = form;
-  return SCONCE_OK;
+  return constant_add(g, &g->packed, *out)
+             ? SCONCE_OK
+             : fail(err, SCONCE_NO_MEMORY, "no memory for a constant");
 }
 
 sconce_status graph_scratch(struct graph *g, enum vk_dtype dtype, uint64_t numel, uint32_t *out,

@@ -103,6 +103,12 @@ struct caps {
   uint32_t storage_alignment;
 };
 
+/* See constant_set.h; a zeroed one is empty. */
+struct constant_set {
+  uint32_t *slots;
+  uint32_t n, cap; /* cap: 0 or a power of two */
+};
+
 struct graph {
   struct arena arena;
   sconce_log log;
@@ -115,7 +121,8 @@ struct graph {
   uint32_t n_inputs, n_outputs;
   struct buffer *buffers;
   uint32_t n_buffers;
-  uint32_t planned;       /* nodes of this call that have records; n_nodes when it is whole */
+  struct constant_set packed; /* what graph_packed made */
+  uint32_t planned;           /* nodes of this call that have records; n_nodes when it is whole */
   uint32_t wanted;        /* value that the host must read from the device to go on, or NO_VALUE */
   uint32_t call;          /* stamp of the call being planned, from 1 */
   uint32_t nodes_planned; /* nodes whose records the last call made anew */

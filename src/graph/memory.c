@@ -7,20 +7,21 @@
 #include "graph/op.h"
 
 #include "base/checked.h"
+#include "graph/constant_set.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 struct life {
   uint32_t first, last; /* nodes; first > last: never used */
-  bool owned;           /* an input, an output or persistent */
+  uint64_t size;        /* bytes of the largest that lives in its buffer */
 };
 
 struct planner {
   struct graph *g;
-  struct life *lives;   /* by value; of roots only */
-  uint32_t *busy_until; /* by buffer: last node that uses it */
-  uint32_t cap_buffers;
+  struct life *lives;            /* by value; of roots only */
+  uint32_t *busy_until;          /* by buffer: last node that uses it */
+  struct constant_set constants; /* that have buffers */
   sconce_error *err;
 };
 
@@ -75,7 +76,6 @@ static void use(struct planner *p, uint32_t id, uint32_t node) {
   struct life *life = &p->lives[v->tensor.root];
   if (node < life->first) life->first = node;
   if (node > life->last) life->last = node;
-  life->owned |= owned(&v->tensor);
 }
 
 static sconce_status find_lives(struct planner *p) {
@@ -83,6 +83,12 @@ static sconce_status find_lives(struct planner *p) {
   p->lives = arena_new(&g->arena, struct life, g->n_values);
   if (!p->lives) return fail(p->err, SCONCE_NO_MEMORY, "no memory for %u lifetimes", g->n_values);
   for (uint32_t i = 0; i < g->n_values; i++) p->lives[i].first = UINT32_MAX;
+  for (uint32_t i = 0; i < g->n_values; i++) {
+    if (g->values[i].kind != VK_TENSOR) continue;
+    struct life *life = &p->lives[g->values[i].tensor.root];
+    uint64_t size = tensor_nbytes_max(&g->values[i].tensor);
+    if (size > life->size) life->size = size;
+  }
   for (uint32_t i = 0; i < g->n_nodes; i++) {
     const struct node *n = &g->nodes[i];
     for (uint32_t k = 0; k < n->n_args; k++) use(p, n->args[k], i);
@@ -102,28 +108,26 @@ static uint32_t add_buffer(struct planner *p, enum buffer_kind kind, uint64_t si
 }
 
 /* Two constants with the same bytes and layout share a buffer while neither is written. */
-static uint32_t find_constant(const struct graph *g, const struct tensor *t) {
-  for (uint32_t i = 0; i < g->n_buffers; i++) {
-    if (g->buffers[i].kind != BUFFER_CONSTANT) continue;
-    const struct tensor *other = &g->values[g->buffers[i].value].tensor;
-    if (other->bytes.data == t->bytes.data && other->bytes.size == t->bytes.size &&
-        other->form == t->form && (t->form == PACK_PLAIN || other->dim_max[0] == t->dim_max[0]))
-      return i;
+static sconce_status place_constant(struct planner *p, uint32_t id) {
+  struct graph *g = p->g;
+  struct tensor *t = &g->values[id].tensor;
+  uint32_t other = constant_find(g, &p->constants, t, t->form);
+  if (other != NO_VALUE) {
+    t->buffer = g->values[other].tensor.buffer;
+    return SCONCE_OK;
   }
-  return UINT32_MAX;
+  t->buffer = add_buffer(p, BUFFER_CONSTANT, p->lives[id].size, id);
+  if (!constant_add(g, &p->constants, id))
+    return fail(p->err, SCONCE_NO_MEMORY, "no memory for a constant");
+  return SCONCE_OK;
 }
 
-static void place_owned(struct planner *p, uint32_t id) {
+static sconce_status place_owned(struct planner *p, uint32_t id) {
   struct tensor *t = &p->g->values[id].tensor;
-  uint64_t size = tensor_nbytes_max(t);
-  if (t->constant && !t->written) {
-    t->buffer = find_constant(p->g, t);
-    if (t->buffer == UINT32_MAX) t->buffer = add_buffer(p, BUFFER_CONSTANT, size, id);
-  } else if (t->constant) {
-    t->buffer = add_buffer(p, BUFFER_STATE, size, id);
-  } else {
-    t->buffer = add_buffer(p, t->output ? BUFFER_OUTPUT : BUFFER_INPUT, size, id);
-  }
+  if (t->constant && !t->written) return place_constant(p, id);
+  enum buffer_kind kind = t->constant ? BUFFER_STATE : t->output ? BUFFER_OUTPUT : BUFFER_INPUT;
+  t->buffer = add_buffer(p, kind, p->lives[id].size, id);
+  return SCONCE_OK;
 }
 
 /* The free buffer that has been idle longest; it grows if it must. */
@@ -131,7 +135,7 @@ static void place_transient(struct planner *p, uint32_t id) {
   struct graph *g = p->g;
   struct tensor *t = &g->values[id].tensor;
   const struct life *life = &p->lives[id];
-  uint64_t size = buffer_size(tensor_nbytes_max(t));
+  uint64_t size = buffer_size(life->size);
   uint32_t best = UINT32_MAX;
   for (uint32_t i = 0; i < g->n_buffers; i++) {
     const struct buffer *b = &g->buffers[i];
@@ -161,7 +165,7 @@ static sconce_status place_all(struct planner *p) {
     const struct tensor *t = &g->values[id].tensor;
     g->values[id].tensor.buffer = UINT32_MAX;
     if (t->input || t->output || (t->constant && used)) {
-      place_owned(p, id);
+      TRY(place_owned(p, id));
     } else if (used) {
       next[id] = head[p->lives[id].first];
       head[p->lives[id].first] = id;

@@ -409,6 +409,8 @@ const void *exec_output(const struct exec *x, uint32_t output) {
   return x->mapped && !x->kept[output] ? x->mapped + x->output_at[output] : NULL;
 }
 
+void exec_give_up(struct exec *x) { call_over(x); }
+
 void exec_cancel(struct exec *x) {
   end_read(x);
   call_over(x);

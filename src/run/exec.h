@@ -54,6 +54,8 @@ SCONCE_CHECK sconce_status exec_begin(struct exec *x, sconce_error *err);
 /* *done: the outputs can be read with exec_output until the next begin. */
 SCONCE_CHECK sconce_status exec_poll(struct exec *x, bool block, bool *done, sconce_error *err);
 const void *exec_output(const struct exec *x, uint32_t output);
+/* Forgets a call that was planned, and perhaps run in part; the last call's outputs stay. */
+void exec_give_up(struct exec *x);
 /* Gives up a call that was begun. */
 void exec_cancel(struct exec *x);
 /* Runs the graph as it is planned, a pass per dispatch, and calls each in order with the node's and

@@ -6,7 +6,7 @@
 
 #include <inttypes.h>
 
-/* Planning compares constants pairwise; a graph beyond this is nothing that a GPU would run. */
+/* Transients are placed pairwise; a graph beyond this is nothing that a GPU would run. */
 enum { VALUES_MAX = 100000 };
 
 /* SCONCE_LIMITS and SCONCE_DISABLE apply, as they do to a device. */

@@ -256,7 +256,9 @@ static sconce_status plan_on(sconce_method *m, sconce_error *err) {
     if (!m->elements) return fail(err, SCONCE_NO_MEMORY, "no memory for a scalar");
     TRY(exec_part(&m->exec, m->graph.wanted, m->elements, err));
     t->host = m->elements;
-    TRY(graph_plan(&m->graph, err));
+    sconce_status status = graph_plan(&m->graph, err);
+    t->host = NULL; /* the next tensor's elements go there too */
+    TRY(status);
   }
   return SCONCE_OK;
 }
@@ -267,7 +269,7 @@ static sconce_status write_inputs(sconce_method *m, sconce_error *err) {
     const struct value *v = &m->graph.values[b->value];
     if (v->kind != VK_TENSOR || !b->fresh) continue;
     TRY(exec_write(&m->exec, b->value, b->bytes, tensor_nbytes(&v->tensor), err));
-    b->fresh = v->tensor.output; /* an input that is written must be sent again */
+    b->fresh = v->tensor.output || v->tensor.written; /* then it must be sent again */
   }
   return SCONCE_OK;
 }
@@ -279,7 +281,7 @@ static sconce_status start(sconce_method *m, sconce_error *err) {
   if (status == SCONCE_OK) status = plan_on(m, err);
   if (status != SCONCE_OK) {
     graph_rollback(&m->graph);
-    exec_cancel(&m->exec);
+    exec_give_up(&m->exec);
   }
   return status;
 }
@@ -289,8 +291,8 @@ sconce_status sconce_method_begin(sconce_method *m, sconce_error *err) {
   if (m->exec.running) return fail(err, SCONCE_BAD_ARGUMENT, "a call is running");
   sconce_error local;
   if (!err) err = &local;
+  TRY(start(m, err)); /* else the last call's outputs stay */
   m->done = false;
-  TRY(start(m, err));
   sconce_status status = exec_begin(&m->exec, err);
   if (status != SCONCE_OK) graph_rollback(&m->graph);
   return status;
@@ -314,7 +316,9 @@ sconce_status sconce_method_wait(sconce_method *m, sconce_error *err) {
 }
 
 void sconce_method_cancel(sconce_method *m) {
-  if (m) exec_cancel(&m->exec);
+  if (!m) return;
+  exec_cancel(&m->exec);
+  m->done = false;
 }
 
 sconce_status sconce_method_run(sconce_method *m, sconce_error *err) {
@@ -399,7 +403,11 @@ sconce_status sconce_method_profile(sconce_method *m,
                                                  uint64_t from, uint64_t to),
                                     void *user, sconce_error *err) {
   if (!m || !each) return fail(err, SCONCE_BAD_ARGUMENT, "method or each is NULL");
+  if (m->exec.running) return fail(err, SCONCE_BAD_ARGUMENT, "a call is running");
+  sconce_error local;
+  if (!err) err = &local;
   TRY(start(m, err));
+  m->done = false;
   struct arena scratch;
   arena_init(&scratch, &m->arena.allocator);
   sconce_status status = exec_profile(&m->exec, &scratch, each, user, err);

@@ -1,0 +1,584 @@
+/* The graph engine without a device: views and lifetimes, constants, the plan checker, calls that
+ * fail and are taken back, live scalars, grids. */
+#include "graph/op.h"
+#include "harness.h"
+
+#define DIMS(...)                                                                                  \
+  (uint32_t)(sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)), (const uint32_t[]) {           \
+    __VA_ARGS__                                                                                    \
+  }
+#define NODE(NAME, ...) node(b, NAME, DIMS(__VA_ARGS__))
+
+struct built {
+  struct graph g;
+  uint32_t inputs[8], outputs[8];
+  sconce_error err;
+};
+
+static const struct caps usual = {.max_storage_binding = 128 << 20,
+                                  .max_buffer = 256 << 20,
+                                  .max_storage_buffers = 8,
+                                  .max_workgroup_bytes = 16384,
+                                  .max_invocations = 256,
+                                  .max_workgroups = 65535,
+                                  .storage_alignment = 256};
+
+static struct built *begin(const struct caps *caps) {
+  struct built *b = calloc(1, sizeof *b);
+  graph_init(&b->g, NULL, caps);
+  b->g.inputs = b->inputs;
+  b->g.outputs = b->outputs;
+  return b;
+}
+
+static void end(struct built *b) {
+  graph_free(&b->g);
+  free(b);
+}
+
+static uint32_t tensor(struct built *b, uint32_t rank, const uint32_t *dims) {
+  return graph_add_tensor(&b->g, VK_FLOAT32, rank, dims, &b->err);
+}
+
+static uint32_t input(struct built *b, uint32_t rank, const uint32_t *dims) {
+  uint32_t id = tensor(b, rank, dims);
+  b->g.values[id].tensor.input = true;
+  return b->inputs[b->g.n_inputs++] = id;
+}
+
+static uint32_t output(struct built *b, uint32_t rank, const uint32_t *dims) {
+  uint32_t id = tensor(b, rank, dims);
+  b->g.values[id].tensor.output = true;
+  return b->outputs[b->g.n_outputs++] = id;
+}
+
+static uint32_t constant(struct built *b, const void *bytes, uint32_t rank, const uint32_t *dims) {
+  uint32_t id = tensor(b, rank, dims);
+  struct tensor *t = &b->g.values[id].tensor;
+  t->constant = true;
+  t->bytes = (struct span){bytes, (size_t)tensor_nbytes_max(t)};
+  return id;
+}
+
+static uint32_t number(struct built *b, int64_t i) {
+  uint32_t id = graph_add_value(&b->g, VK_INT, &b->err);
+  b->g.values[id].i = i;
+  return id;
+}
+
+static uint32_t symint(struct built *b) { return graph_add_value(&b->g, VK_SYMINT, &b->err); }
+
+static uint32_t list(struct built *b, uint32_t n, const uint32_t *ids) {
+  uint32_t id = graph_add_value(&b->g, VK_VALUE_LIST, &b->err);
+  uint32_t *copy = arena_new(&b->g.arena, uint32_t, n);
+  memcpy(copy, ids, n * sizeof *copy);
+  b->g.values[id].list.n = n;
+  b->g.values[id].list.ids = copy;
+  return id;
+}
+
+static void node(struct built *b, const char *name, uint32_t n, const uint32_t *args) {
+  CHECK_OK(graph_add_node(&b->g, text_of(name), b->g.n_nodes, args, n, &b->err), b->err);
+}
+
+static void relu(struct built *b, uint32_t x, uint32_t y) { NODE("aten.relu.default", x, y); }
+
+static void add(struct built *b, uint32_t x, uint32_t y, uint32_t z) {
+  NODE("aten.add.Tensor", x, y, number(b, 1), z);
+}
+
+static void view(struct built *b, uint32_t x, uint32_t y) { NODE("aten.alias_copy.default", x, y); }
+
+static uint32_t buffer_of(const struct built *b, uint32_t id) {
+  return b->g.values[id].tensor.buffer;
+}
+
+static enum buffer_kind kind_of(const struct built *b, uint32_t id) {
+  return b->g.buffers[buffer_of(b, id)].kind;
+}
+
+static sconce_status call(struct built *b, uint32_t rows) {
+  graph_begin(&b->g);
+  struct tensor *t = &b->g.values[b->inputs[0]].tensor;
+  uint32_t dims[RANK_MAX];
+  memcpy(dims, t->dim_live, sizeof dims);
+  dims[0] = rows;
+  sconce_status status = graph_set_dims(&b->g, b->inputs[0], dims, t->rank, &b->err);
+  if (status == SCONCE_OK) status = graph_plan(&b->g, &b->err);
+  if (status != SCONCE_OK) graph_rollback(&b->g);
+  return status;
+}
+
+/* ---- views and lifetimes --------------------------------------------------------------------- */
+
+static void a_view_costs_no_dispatch(void) {
+  struct built *b = begin(&usual);
+  uint32_t x = input(b, DIMS(4, 6)), t = tensor(b, DIMS(4, 6)), v = tensor(b, DIMS(24)),
+           y = output(b, DIMS(24));
+  relu(b, x, t);
+  NODE("aten.view_copy.default", t, list(b, DIMS(number(b, -1))), v);
+  relu(b, v, y);
+  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK_EQ(buffer_of(b, t), buffer_of(b, v));
+  CHECK_EQ(b->g.nodes[1].n_records, 0);
+  CHECK_OK(call(b, 3), b->err);
+  CHECK_EQ(b->g.nodes[1].n_records, 0);
+  CHECK_EQ(b->g.values[y].tensor.dim_live[0], 18);
+  end(b);
+}
+
+static void an_output_takes_in_what_it_views(void) {
+  struct built *b = begin(&usual);
+  uint32_t x = input(b, DIMS(4)), t = tensor(b, DIMS(4)), u = tensor(b, DIMS(4)),
+           y = output(b, DIMS(4));
+  relu(b, x, t);
+  view(b, t, u);
+  view(b, u, y);
+  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK(buffer_of(b, t) == buffer_of(b, y) && buffer_of(b, u) == buffer_of(b, y));
+  CHECK_EQ(kind_of(b, t), BUFFER_OUTPUT);
+  CHECK_EQ(b->g.nodes[1].n_records + b->g.nodes[2].n_records, 0);
+  end(b);
+}
+
+static void two_owned_values_never_share(void) {
+  static const float bytes[4];
+  struct built *b = begin(&usual);
+  uint32_t x = input(b, DIMS(4)), c = constant(b, bytes, DIMS(4)), y = output(b, DIMS(4)),
+           z = output(b, DIMS(4)), w = output(b, DIMS(4));
+  view(b, x, y); /* an input and an output */
+  view(b, y, z); /* two outputs */
+  view(b, c, w); /* a constant and an output */
+  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK(buffer_of(b, x) != buffer_of(b, y) && buffer_of(b, y) != buffer_of(b, z) &&
+        buffer_of(b, c) != buffer_of(b, w));
+  for (uint32_t i = 0; i < 3; i++) CHECK_EQ(b->g.nodes[i].n_records, 1);
+  end(b);
+}
+
+/* The upper bounds of a view may be more than those of what it views. */
+static void a_buffer_holds_the_largest_of_its_views(void) {
+  struct built *b = begin(&usual);
+  uint32_t x = input(b, DIMS(2, 64)), t = tensor(b, DIMS(2, 64)), v = tensor(b, DIMS(4, 64)),
+           u = tensor(b, DIMS(4, 64)), y = output(b, DIMS(2, 64));
+  relu(b, x, t);
+  view(b, t, v);
+  relu(b, v, u);
+  view(b, u, y);
+  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK(buffer_of(b, t) == buffer_of(b, v) && buffer_of(b, u) == buffer_of(b, y));
+  CHECK_EQ(b->g.buffers[buffer_of(b, t)].size, 1024);
+  CHECK_EQ(b->g.buffers[buffer_of(b, y)].size, 1024);
+  end(b);
+}
+
+static void lifetimes_decide_who_shares(void) {
+  struct built *b = begin(&usual);
+  uint32_t x = input(b, DIMS(4)), y = output(b, DIMS(4)), t[5];
+  for (int i = 0; i < 5; i++) t[i] = tensor(b, DIMS(4));
+  relu(b, x, t[0]);
+  relu(b, t[0], t[1]);
+  relu(b, t[1], t[2]);
+  relu(b, t[2], t[3]);
+  add(b, t[3], t[1], t[4]); /* t[1] lives until here */
+  relu(b, t[4], y);
+  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK_EQ(buffer_of(b, t[2]), buffer_of(b, t[0]));
+  CHECK(buffer_of(b, t[1]) != buffer_of(b, t[0]) && buffer_of(b, t[1]) != buffer_of(b, t[3]));
+  CHECK_EQ(b->g.n_buffers, 2 + 3); /* in, out and three transients */
+  end(b);
+}
+
+/* ---- constants and state --------------------------------------------------------------------- */
+
+static void equal_constants_share_until_one_is_written(void) {
+  static const float zeros[16];
+  struct built *b = begin(&usual);
+  uint32_t x = input(b, DIMS(1, 1, 2, 4)), c = constant(b, zeros, DIMS(4, 4)),
+           d = constant(b, zeros, DIMS(16)), y = output(b, DIMS(4, 4)), z = output(b, DIMS(16)),
+           k1 = constant(b, zeros, DIMS(1, 2, 2, 4)), k2 = constant(b, zeros, DIMS(1, 2, 2, 4)),
+           o1 = tensor(b, DIMS(1)), o2 = tensor(b, DIMS(1)), o3 = output(b, DIMS(1, 2, 2, 4)),
+           v = tensor(b, DIMS(1, 2, 2, 4));
+  relu(b, c, y);
+  relu(b, d, z);
+  NODE("update_cache.default", x, k1, number(b, 0), o1);
+  NODE("update_cache.default", x, k2, number(b, 0), o2);
+  view(b, k1, v);
+  relu(b, v, o3);
+  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK_EQ(buffer_of(b, c), buffer_of(b, d));
+  CHECK(buffer_of(b, k1) != buffer_of(b, k2) && buffer_of(b, k1) != buffer_of(b, c));
+  CHECK(kind_of(b, c) == BUFFER_CONSTANT && kind_of(b, k1) == BUFFER_STATE);
+  CHECK(buffer_of(b, v) != buffer_of(b, k1)); /* what is written is nobody's view */
+  CHECK_EQ(b->g.nodes[4].n_records, 1);
+  end(b);
+}
+
+static void a_layout_is_made_once_for_equal_constants(void) {
+  static const float bytes[64];
+  struct built *b = begin(&usual);
+  uint32_t c = constant(b, bytes, DIMS(4, 16)), d = constant(b, bytes, DIMS(4, 16)),
+           e = constant(b, bytes, DIMS(8, 8)), f = constant(b, bytes, DIMS(4, 32)), p[5];
+  b->g.values[f].tensor.dtype = VK_FLOAT16; /* as many bytes and rows, other elements */
+  b->g.values[f].tensor.bytes.size = 256;
+  const uint32_t from[] = {c, d, e, f, c};
+  for (int i = 0; i < 5; i++)
+    CHECK_OK(graph_packed(&b->g, from[i], i < 4 ? PACK_TRANSPOSED : PACK_PLAIN, &p[i], &b->err),
+             b->err);
+  CHECK_EQ(p[0], p[1]);
+  CHECK(p[0] != c && p[2] != p[0] && p[3] != p[0] && p[4] == c);
+  uint32_t x = input(b, DIMS(4)), out;
+  CHECK_FAILS(graph_packed(&b->g, x, PACK_TRANSPOSED, &out, &b->err), SCONCE_UNSUPPORTED, b->err,
+              "a weight that is no constant");
+  CHECK_FAILS(graph_packed(&b->g, NO_VALUE, PACK_TRANSPOSED, &out, &b->err), SCONCE_BAD_GRAPH,
+              b->err, "a weight is missing");
+  end(b);
+}
+
+/* Thousands of constants, each used twice: the tables grow and still find all. */
+static void many_constants_are_found_again(void) {
+  enum { N = 3000 };
+  static const float bytes[N];
+  static uint32_t ids[2 * N], packed[2 * N];
+  struct built *b = begin(&usual);
+  for (uint32_t i = 0; i < 2 * N; i++) ids[i] = constant(b, &bytes[i % N], DIMS(1, 1));
+  for (uint32_t i = 0; i < 2 * N; i++)
+    CHECK_OK(graph_packed(&b->g, ids[i], PACK_TRANSPOSED, &packed[i], &b->err), b->err);
+  for (uint32_t i = 0; i < N; i++) CHECK_EQ(packed[i], packed[i + N]);
+  for (uint32_t i = 0; i < 2 * N; i += 2) add(b, ids[i], ids[i + 1], tensor(b, DIMS(1, 1)));
+  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  uint32_t constants = 0;
+  for (uint32_t i = 0; i < b->g.n_buffers; i++)
+    constants += b->g.buffers[i].kind == BUFFER_CONSTANT;
+  CHECK_EQ(constants, N);
+  for (uint32_t i = 0; i < N; i++) CHECK_EQ(buffer_of(b, ids[i]), buffer_of(b, ids[i + N]));
+  end(b);
+}
+
+static void prepack_needs_a_constant_of_the_same_shape(void) {
+  static const float bytes[8];
+  struct built *b = begin(&usual);
+  uint32_t c = constant(b, bytes, DIMS(8)), x = input(b, DIMS(8)), small = tensor(b, DIMS(4)),
+           same = tensor(b, DIMS(8));
+  const struct text prepack = text_of("et_vk.prepack.default");
+  CHECK_FAILS(graph_add_node(&b->g, prepack, 0, (uint32_t[]){x, same}, 2, &b->err),
+              SCONCE_BAD_GRAPH, b->err, "the source is no constant tensor");
+  CHECK_FAILS(graph_add_node(&b->g, prepack, 0, (uint32_t[]){c, small}, 2, &b->err),
+              SCONCE_BAD_GRAPH, b->err, "the source is float32 [8], the result float32 [4]");
+  CHECK_FAILS(graph_add_node(&b->g, prepack, 0, (uint32_t[]){c}, 1, &b->err), SCONCE_BAD_GRAPH,
+              b->err, "1 arguments, expected 2");
+  CHECK_FAILS(graph_add_node(&b->g, prepack, 0, (uint32_t[]){NO_VALUE, same}, 2, &b->err),
+              SCONCE_BAD_GRAPH, b->err, "the source is no constant tensor");
+  CHECK_OK(graph_add_node(&b->g, prepack, 0, (uint32_t[]){c, same}, 2, &b->err), b->err);
+  CHECK(b->g.values[same].tensor.constant && b->g.n_nodes == 0);
+  end(b);
+}
+
+/* ---- the checker ----------------------------------------------------------------------------- */
+
+static void the_checker_sees_broken_plans(void) {
+  static const float bytes[4];
+  struct built *b = begin(&usual);
+  uint32_t x = input(b, DIMS(4)), c = constant(b, bytes, DIMS(4)), t = tensor(b, DIMS(4)),
+           y = output(b, DIMS(4));
+  add(b, x, c, t);
+  relu(b, t, y);
+  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  struct graph *g = &b->g;
+  struct tensor *tt = &g->values[t].tensor, *ty = &g->values[y].tensor;
+  const uint32_t right = tt->buffer;
+  char want[120];
+
+  tt->buffer = buffer_of(b, c);
+  snprintf(want, sizeof want,
+           "node 0 (aten.add.Tensor): value %u and value %u share a buffer, but only one of them "
+           "persists",
+           t, c);
+  CHECK_FAILS(graph_check(g, &b->err), SCONCE_BAD_GRAPH, b->err, want);
+
+  tt->buffer = ty->buffer;
+  CHECK_FAILS(graph_check(g, &b->err), SCONCE_BAD_GRAPH, b->err,
+              "node 1 (aten.relu.default): bindings 1 and 0 of 'unary' are one buffer, and 1 is "
+              "written");
+  tt->buffer = UINT32_MAX;
+  CHECK_FAILS(graph_check(g, &b->err), SCONCE_BAD_GRAPH, b->err, "has no memory");
+  tt->buffer = right;
+
+  ty->buffer = buffer_of(b, c);
+  ty->constant = true;
+  CHECK_FAILS(graph_check(g, &b->err), SCONCE_BAD_GRAPH, b->err,
+              "node 1 (aten.relu.default): binding 1 of 'unary' writes a constant");
+  end(b);
+}
+
+static void an_operator_cannot_write_a_constant(void) {
+  static const float bytes[4];
+  struct built *b = begin(&usual);
+  uint32_t x = input(b, DIMS(4)), c = constant(b, bytes, DIMS(4));
+  relu(b, x, c);
+  CHECK_FAILS(graph_finish(&b->g, &b->err), SCONCE_BAD_GRAPH, b->err, "writes a constant");
+  end(b);
+}
+
+static void buffers_beyond_the_device_are_refused(void) {
+  struct caps caps = usual;
+  caps.max_buffer = 1 << 20;
+  struct built *b = begin(&caps);
+  uint32_t x = input(b, DIMS(1 << 20)), y = output(b, DIMS(1 << 20));
+  relu(b, x, y);
+  CHECK_FAILS(graph_finish(&b->g, &b->err), SCONCE_NO_GPU_MEMORY, b->err,
+              "a tensor needs 4194304 bytes, the device's buffers have at most 1048576");
+  end(b);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static void nothing_changed_plans_nothing(void) {
+  struct built *b = begin(&usual);
+  uint32_t x = input(b, DIMS(8, 4)), t = tensor(b, DIMS(8, 4)), y = output(b, DIMS(8, 4));
+  relu(b, x, t);
+  relu(b, t, y);
+  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  static const struct {
+    uint32_t rows, planned;
+    const char *why;
+  } rows[] = {
+      {8, 2, "the first call plans all, though the dims are the maximum already"},
+      {8, 0, "the same again"},
+      {3, 2, "fewer rows"},
+      {3, 0, "the same again"},
+      {0, 2, "none"},
+      {8, 2, "back to the maximum"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    CHECK_OK(call(b, rows[i].rows), b->err);
+    if (b->g.nodes_planned != rows[i].planned)
+      test_fail(__FILE__, __LINE__, "%s: %u nodes planned, want %u", rows[i].why,
+                b->g.nodes_planned, rows[i].planned);
+    CHECK_EQ(b->g.values[y].tensor.dim_live[0], rows[i].rows);
+    CHECK_EQ(b->g.nodes[1].n_records, rows[i].rows ? 1 : 0);
+  }
+  CHECK_FAILS(call(b, 9), SCONCE_BAD_ARGUMENT, b->err, "dim 0 is 9, at most 8");
+  end(b);
+}
+
+/* x [n, 4] -> relu -> view [4 / (n - 3), -1]; fails for n = 3 (0) and n = 8 (0 rows of 32). */
+static void a_failing_shape_is_taken_back(void) {
+  struct built *b = begin(&usual);
+  uint32_t x = input(b, DIMS(8, 4)), t = tensor(b, DIMS(8, 4)), n = symint(b), d = symint(b),
+           q = symint(b), y = output(b, DIMS(32)), z = output(b, DIMS(4, 16));
+  relu(b, x, t);
+  NODE("sym_size.int", t, number(b, 0), n);
+  relu(b, t, y);
+  NODE("sub", n, number(b, 3), d);
+  NODE("floordiv", number(b, 4), d, q);
+  NODE("aten.view_copy.default", t, list(b, DIMS(q, number(b, -1))), z);
+  b->g.values[y].tensor.rank = 2; /* as t */
+  memcpy(b->g.values[y].tensor.dim_max, (uint32_t[]){8, 4}, 8);
+  memcpy(b->g.values[y].tensor.dim_live, (uint32_t[]){8, 4}, 8);
+  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK_OK(call(b, 4), b->err);
+  struct record before = b->g.nodes[0].records[0];
+  CHECK(b->g.values[n].i == 4 && b->g.values[q].i == 4);
+
+  CHECK_FAILS(call(b, 3), SCONCE_BAD_ARGUMENT, b->err, "node 4 (floordiv): 4 divided by 0");
+  CHECK_EQ(b->g.values[x].tensor.dim_live[0], 4);
+  CHECK_EQ(b->g.values[t].tensor.dim_live[0], 4);
+  CHECK(b->g.values[n].i == 4 && b->g.values[d].i == 1 && b->g.values[q].i == 4);
+  CHECK(memcmp(&before, &b->g.nodes[0].records[0], sizeof before) == 0);
+  CHECK_FAILS(call(b, 8), SCONCE_BAD_ARGUMENT, b->err, "32 elements do not fill");
+
+  CHECK_OK(call(b, 4), b->err);
+  CHECK_EQ(b->g.nodes_planned, 6); /* all had seen other dims */
+  CHECK(memcmp(&before, &b->g.nodes[0].records[0], sizeof before) == 0);
+  CHECK(b->g.values[z].tensor.dim_live[0] == 4 && b->g.values[z].tensor.dim_live[1] == 4);
+  CHECK_OK(call(b, 4), b->err);
+  CHECK_EQ(b->g.nodes_planned, 0);
+  CHECK_OK(call(b, 5), b->err);
+  CHECK(b->g.values[q].i == 2 && b->g.values[z].tensor.dim_live[1] == 10);
+  end(b);
+}
+
+/* ---- live scalars ---------------------------------------------------------------------------- */
+
+static void scalars_follow_python(void) {
+  static const struct {
+    const char *op;
+    int64_t a, b, want;
+    const char *error; /* or NULL */
+  } rows[] = {
+      {"add", 2, 3, 5, NULL},
+      {"sub", 2, 3, -1, NULL},
+      {"mul", -2, 3, -6, NULL},
+      {"floordiv", 7, 2, 3, NULL},
+      {"floordiv", -7, 2, -4, NULL}, /* rounds down, not to zero */
+      {"floordiv", 7, -2, -4, NULL},
+      {"floordiv", -7, -2, 3, NULL},
+      {"floordiv", -8, 2, -4, NULL},
+      {"mod", 7, 3, 1, NULL},
+      {"mod", -7, 3, 2, NULL}, /* the divisor's sign */
+      {"mod", 7, -3, -2, NULL},
+      {"mod", -6, 3, 0, NULL},
+      {"sym_max", -1, 4, 4, NULL},
+      {"sym_min", -1, 4, -1, NULL},
+      {"floordiv", 7, 0, 0, "7 divided by 0"},
+      {"mod", 7, 0, 0, "7 divided by 0"},
+      {"add", INT32_MAX, 1, 0, "2147483648 does not fit 32 bits"},
+      {"sub", INT32_MIN, 1, 0, "-2147483649 does not fit 32 bits"},
+      {"mul", 65536, 32768, 0, "2147483648 does not fit 32 bits"},
+      {"floordiv", INT32_MIN, -1, 0, "2147483648 does not fit 32 bits"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct built *b = begin(&usual);
+    uint32_t a = symint(b), c = symint(b), r = symint(b);
+    NODE(rows[i].op, a, c, r);
+    CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+    for (int again = 0; again < 2; again++) { /* an error leaves the graph usable */
+      bool good = !rows[i].error || again;
+      graph_begin(&b->g);
+      CHECK_OK(graph_set_symint(&b->g, a, good && rows[i].error ? 6 : rows[i].a, &b->err), b->err);
+      CHECK_OK(graph_set_symint(&b->g, c, good && rows[i].error ? 1 : rows[i].b, &b->err), b->err);
+      sconce_status status = graph_plan(&b->g, &b->err);
+      if (good) {
+        CHECK_OK(status, b->err);
+        if (!rows[i].error) CHECK_EQ(b->g.values[r].i, rows[i].want);
+      } else {
+        CHECK_FAILS(status, SCONCE_BAD_ARGUMENT, b->err, rows[i].error);
+        graph_rollback(&b->g);
+        CHECK(b->g.values[a].i == 0 && b->g.values[r].i == 0);
+      }
+    }
+    end(b);
+  }
+}
+
+static void a_64_bit_overflow_is_an_error(void) {
+  struct built *b = begin(&usual);
+  uint32_t r = symint(b);
+  NODE("mul", number(b, INT64_MAX), number(b, 2), r);
+  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  graph_begin(&b->g);
+  CHECK_FAILS(graph_plan(&b->g, &b->err), SCONCE_BAD_ARGUMENT, b->err,
+              "9223372036854775807 * 2 overflows");
+  graph_rollback(&b->g);
+  end(b);
+}
+
+static void sizes_of_intermediates_are_exact_at_once(void) {
+  struct built *b = begin(&usual);
+  uint32_t x = input(b, DIMS(8, 4)), t = tensor(b, DIMS(8, 4)), s = symint(b), last = symint(b),
+           y = output(b, DIMS(8, 4));
+  NODE("aten.slice_copy.Tensor", x, number(b, 0), number(b, 1), number(b, 100), number(b, 2), t);
+  NODE("sym_size.int", t, number(b, 0), s);
+  NODE("sym_size.int", t, number(b, -1), last);
+  NODE("aten.slice_copy.Tensor", x, number(b, 0), number(b, 0), s, number(b, 1), y);
+  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  static const uint32_t rows[] = {6, 8, 1, 0, 7};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    CHECK_OK(call(b, rows[i]), b->err);
+    CHECK_EQ(b->g.values[s].i, rows[i] / 2);
+    CHECK_EQ(b->g.values[last].i, 4);
+    CHECK_EQ(b->g.values[y].tensor.dim_live[0], rows[i] / 2);
+  }
+  end(b);
+}
+
+/* The plan stops where only the device knows a number, and goes on when it is told. */
+static void a_number_of_the_device_stops_the_plan(void) {
+  struct built *b = begin(&usual);
+  uint32_t x = input(b, DIMS(4)), t = tensor(b, DIMS(4)), s = symint(b), y = output(b, DIMS(4));
+  b->g.values[x].tensor.dtype = b->g.values[t].tensor.dtype = VK_INT32;
+  b->g.values[y].tensor.dtype = VK_INT32;
+  add(b, x, x, t);
+  NODE("et_vk.select_as_symint.default", t, number(b, 0), number(b, -1), s);
+  NODE("aten.slice_copy.Tensor", x, number(b, 0), number(b, 0), s, number(b, 1), y);
+  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  for (int32_t k = 0; k < 3; k++) {
+    CHECK_OK(call(b, 4), b->err);
+    CHECK(b->g.wanted == t && b->g.planned == 1);
+    const int32_t elements[4] = {9, 9, 9, 1 + k};
+    b->g.values[t].tensor.host = elements;
+    CHECK_OK(graph_plan(&b->g, &b->err), b->err);
+    CHECK(b->g.wanted == NO_VALUE && b->g.planned == 3);
+    CHECK_EQ(b->g.values[y].tensor.dim_live[0], 1 + k);
+  }
+  end(b);
+}
+
+/* ---- grids and bindings ---------------------------------------------------------------------- */
+
+static void large_grids_are_folded(void) {
+  static const uint32_t sizes[] = {1, 256, 1024, 1025, 2300, 4096, 4097, 9000, 16384};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    struct caps caps = usual;
+    caps.max_workgroups = 4;
+    struct built *b = begin(&caps);
+    uint32_t x = input(b, DIMS(sizes[i])), y = output(b, DIMS(sizes[i]));
+    relu(b, x, y);
+    sconce_status status = graph_finish(&b->g, &b->err);
+    CHECK_OK(status, b->err);
+    const struct record *r = status == SCONCE_OK ? b->g.nodes[0].records : NULL;
+    uint64_t groups = (sizes[i] + 255) / 256, got = 0;
+    if (r) got = (uint64_t)r->grid[0] * r->grid[1] * r->grid[2];
+    CHECK(got >= groups);
+    CHECK(r && r->grid[0] <= 4 && r->grid[1] <= 4 && r->grid[2] <= 4);
+    if (groups <= 4) CHECK_EQ(got, groups);
+    end(b);
+  }
+  struct caps caps = usual;
+  caps.max_workgroups = 4;
+  struct built *b = begin(&caps);
+  uint32_t x = input(b, DIMS(1 << 20)), y = output(b, DIMS(1 << 20));
+  relu(b, x, y);
+  CHECK_FAILS(graph_finish(&b->g, &b->err), SCONCE_UNSUPPORTED, b->err, "4096 workgroups");
+  end(b);
+}
+
+static void rows_fill_a_binding(void) {
+  static const struct {
+    uint64_t row, rows, want;
+    const char *why;
+  } rows[] = {
+      {4096, 256, 256, "all fit exactly"},
+      {4096, 257, 256, "one too many"},
+      {4096, 0, 0, "no rows"},
+      {100, 100000, 10432, "64 rows are the least multiple of 256 bytes"},
+      {1 << 20, 2, 1, "one row fills it"},
+      {(1 << 20) + 4, 2, 0, "not even one step fits"},
+  };
+  struct caps caps = usual;
+  caps.max_storage_binding = 1 << 20;
+  struct graph g = {.caps = caps};
+  struct plan p = {.g = &g};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    uint64_t got = rows_per_binding(&p, rows[i].row, rows[i].rows);
+    if (got != rows[i].want)
+      test_fail(__FILE__, __LINE__, "%s: %llu rows, want %llu", rows[i].why,
+                (unsigned long long)got, (unsigned long long)rows[i].want);
+    CHECK(got == rows[i].rows || got * rows[i].row % 256 == 0);
+  }
+}
+
+const struct test suite_graph[] = {
+    TEST(a_view_costs_no_dispatch),
+    TEST(an_output_takes_in_what_it_views),
+    TEST(two_owned_values_never_share),
+    TEST(a_buffer_holds_the_largest_of_its_views),
+    TEST(lifetimes_decide_who_shares),
+    TEST(equal_constants_share_until_one_is_written),
+    TEST(a_layout_is_made_once_for_equal_constants),
+    TEST(many_constants_are_found_again),
+    TEST(prepack_needs_a_constant_of_the_same_shape),
+    TEST(the_checker_sees_broken_plans),
+    TEST(an_operator_cannot_write_a_constant),
+    TEST(buffers_beyond_the_device_are_refused),
+    TEST(nothing_changed_plans_nothing),
+    TEST(a_failing_shape_is_taken_back),
+    TEST(scalars_follow_python),
+    TEST(a_64_bit_overflow_is_an_error),
+    TEST(sizes_of_intermediates_are_exact_at_once),
+    TEST(a_number_of_the_device_stops_the_plan),
+    TEST(large_grids_are_folded),
+    TEST(rows_fill_a_binding),
+    {0},
+};
