@@ -29,7 +29,7 @@ static double *counting(uint64_t n) {
 static const double indices[MOST] = {5, 0, -1, 3, -6};
 
 static uint32_t row_of(uint32_t i) {
-  return (uint32_t)(indices[i] < 0 ? indices[i] + SIZE : indices[i]);
+  return (uint32_t)(indices[i] < 0 ? indices[i] + (double)SIZE : indices[i]);
 }
 
 enum kind { INDEX, SELECT, GATHER };

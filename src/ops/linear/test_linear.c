@@ -133,7 +133,7 @@ static void addmm_broadcasts(void) {
       for (uint32_t n = 0; n < 6; n++) {
         const uint32_t *d = cases[i].dims, rank = cases[i].rank;
         uint32_t cols = rank ? d[rank - 1] : 1, rows = rank == 2 ? d[0] : 1;
-        double added = cases[i].beta
+        double added = cases[i].beta != 0
                            ? cases[i].beta * self[(rows == 1 ? 0 : m) * cols + (cols == 1 ? 0 : n)]
                            : 0;
         want[m * 6 + n] = added;
