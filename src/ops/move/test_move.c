@@ -197,7 +197,7 @@ static double *wanted(const struct row *r, const uint32_t *x, const double *valu
     int64_t s[RANK];
     bool inside = source(r, x, c, s);
     for (uint32_t i = 0; i < r->rank; i++) at = at * x[i] + (uint64_t)s[i];
-    want[e] = inside ? values[at] : FILL;
+    want[e] = inside ? values[at] : (double)FILL;
   }
   return want;
 }

@@ -172,8 +172,8 @@ static void long_sum(void) {
   op_begin(&t);
   uint32_t x = op_input(&t, VK_FLOAT32, DIMS(N)), y = op_output(&t, VK_FLOAT32, NULL, 0);
   op_node(&t, "aten.mean.dim", IDS(x, op_null(&t), op_bool(&t, false), op_null(&t), y));
-  double *values = malloc(N * sizeof *values), want = (N - 1) / 2.0 / N;
-  for (uint32_t i = 0; i < N; i++) values[i] = (double)i / N;
+  double *values = malloc(N * sizeof *values), want = (N - 1) / 2.0 / (double)N;
+  for (uint32_t i = 0; i < N; i++) values[i] = (double)i / (double)N;
   CHECK_OK(op_load(&t, NULL, &err), err);
   op_set(&t, x, DIMS(N), values);
   CHECK_OK(op_run(&t, &err), err);
