@@ -81,8 +81,11 @@ bool test_failed(void); /* has the running test failed already? */
   } while (0)
 #define REQUIRE_OK(expr, error)                                                                    \
   do {                                                                                             \
-    CHECK_OK(expr, error);                                                                         \
-    if (test_failed()) return;                                                                     \
+    sconce_status got_ = (expr);                                                                   \
+    if (got_ != SCONCE_OK) {                                                                       \
+      test_fail(__FILE__, __LINE__, "%s: %s: %s", #expr, sconce_status_name(got_), (error).text);  \
+      return;                                                                                      \
+    }                                                                                              \
   } while (0)
 
 /* An allocator that counts, and refuses its n-th call when fail_at = n > 0. */
