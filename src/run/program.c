@@ -222,6 +222,11 @@ static sconce_status join(struct program *p, uint32_t index, const struct vkgrap
       p->map[index] = added;
     }
   }
+  if (inside.kind == VK_SYMINT && p->map[index] == NO_VALUE && map[id] == NO_VALUE) {
+    p->map[index] = graph_add_value(p->g, VK_SYMINT, p->err);
+    if (p->map[index] == NO_VALUE) return SCONCE_NO_MEMORY;
+    p->g->values[p->map[index]].i = pte_value(p->m, index).i;
+  }
   if (map[id] != NO_VALUE && p->map[index] == NO_VALUE) { /* one delegate value, two of ours */
     p->map[index] = map[id];
     return SCONCE_OK;

@@ -256,6 +256,58 @@ static void constant_methods_have_values(void) {
   close_file(&f);
 }
 
+/* A live integer goes into the delegate (7) and comes out: rows * 7. */
+static sconce_status integers(struct arena *arena, struct span *out, sconce_error *err) {
+  struct write_vk g;
+  write_vk_init(&g, arena);
+  int32_t x = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(8, 4));
+  int32_t k = write_vk_value(&g, literal_symint(0)), rows = write_vk_value(&g, literal_symint(0));
+  int32_t product = write_vk_value(&g, literal_symint(0));
+  int32_t zero = write_vk_value(&g, literal_double(0)); /* a dim, as the exporter may write it */
+  write_vk_call(&g, "sym_size.int", ID_LIST(x, zero, rows));
+  write_vk_call(&g, "mul", ID_LIST(rows, k, product));
+  write_vk_inputs(&g, ID_LIST(x, k));
+  write_vk_outputs(&g, ID_LIST(product));
+  struct write_blob blob, file;
+  TRY(write_vk_finish(&g, &blob, err));
+  struct write_pte w;
+  write_pte_init(&w, arena);
+  int32_t segment = write_pte_segment(&w, &blob, 0);
+  write_pte_method(&w, "forward");
+  int32_t memory = write_pte_buffer(&w, 256);
+  int32_t px = write_pte_tensor(&w, &(struct write_pte_tensor){.scalar_type = SCALAR_FLOAT,
+                                                               .dynamism = PTE_DYNAMIC_BOUND,
+                                                               .sizes = dims_8x4,
+                                                               .rank = 2,
+                                                               .memory_id = (uint32_t)memory});
+  int32_t pk = write_pte_value(&w, literal_int(7)), pr = write_pte_value(&w, literal_int(0));
+  write_pte_inputs(&w, ID_LIST(px, pk));
+  write_pte_outputs(&w, ID_LIST(pr));
+  write_pte_call_delegate(&w, write_pte_delegate(&w, VK_BACKEND_ID, segment), ID_LIST(px, pk, pr));
+  TRY(write_pte_finish(&w, &file, err));
+  return write_blob_to_memory(&file, arena, out, err);
+}
+
+static void integers_cross_the_border(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  CHECK_OK(open_file(&f, integers, NULL, &err), err);
+  static const uint32_t rows[] = {3, 8, 0, 1};
+  for (int i = 0; f.method && i < 4; i++) {
+    int64_t seven = 7, eight = 8;
+    sconce_tensor k = {SCONCE_INT64, 0, {0}, &seven, 8}, other = {SCONCE_INT64, 0, {0}, &eight, 8};
+    CHECK_OK(sconce_method_set_input(f.method, 1, &k, &err), err);
+    CHECK_FAILS(sconce_method_set_input(f.method, 1, &other, &err), SCONCE_BAD_ARGUMENT, err,
+                "input 1 was exported as 7, given 8");
+    CHECK_OK(call(f.method, rows[i], 0, &err), err);
+    sconce_tensor y = {0};
+    CHECK_OK(sconce_method_output(f.method, 0, &y, &err), err);
+    if (y.data) CHECK_EQ(*(const int64_t *)y.data, 7 * rows[i]);
+    CHECK_EQ(y.size, 8);
+  }
+  close_file(&f);
+}
+
 /* ---- what cannot be loaded ------------------------------------------------------------------- */
 
 static sconce_status unknown_operator(struct arena *arena, struct span *out, sconce_error *err) {
@@ -348,6 +400,7 @@ const struct test suite_method[] = {
     TEST(calls_can_be_begun_polled_and_cancelled),
     TEST(outputs_feed_inputs_on_the_device),
     TEST(constant_methods_have_values),
+    TEST(integers_cross_the_border),
     TEST(unknown_operators_are_named),
     TEST(models_come_from_memory_path_or_callback),
     TEST(every_failing_allocation_is_survived),

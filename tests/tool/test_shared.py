@@ -1,0 +1,45 @@
+"""Fixtures and models that do not live in the repository, where SCONCE_SHARED names their folder."""
+
+import os
+import pathlib
+
+from support import SCONCE, run
+
+SHARED = os.environ.get("SCONCE_SHARED", "")
+
+# Families of operators that this build does not have yet.
+MISSING = {
+    "op_avg_pool2d", "op_batch_norm", "op_conv1d", "op_conv1d_dw", "op_conv1d_pw", "op_conv2d", "op_conv_with_clamp",
+    "op_dequantize_per_tensor", "op_grid_priors", "op_grid_sampler_2d", "op_linear_q8ta_q8csw", "op_linear_qcs4w",
+    "op_max_pool2d", "op_native_group_norm", "op_q8ta_add", "op_q8ta_conv2d", "op_q8ta_conv2d_dw", "op_q8ta_conv2d_pw",
+    "op_q8ta_conv2d_transposed", "op_q8ta_linear", "op_q8ta_pixel_shuffle", "op_q8ta_relu", "op_quantize_per_tensor",
+    "op_upsample_bilinear2d", "op_upsample_nearest2d", "peer_ops_conv2d", "peer_ops_fused_ce", "peer_ops_linear_dW",
+}
+MISSING_CASES = {"dynamic_shape/dyn_conv1d"}
+
+
+def test_fixtures():
+    if not SHARED:
+        return
+    fixtures = pathlib.Path(SHARED) / "fixtures"
+    cases = [c.parent for c in sorted(fixtures.glob("*/*/case.json"))
+             if c.parent.parent.name not in MISSING and f"{c.parent.parent.name}/{c.parent.name}" not in MISSING_CASES]
+    assert len(cases) > 500, len(cases)
+    for start in range(0, len(cases), 100):
+        part = cases[start : start + 100]
+        assert run(SCONCE, "check", *part)[0].splitlines()[-1] == f"{len(part)} passed, 0 failed"
+
+
+def test_language_models():
+    """Every variant of stories260K, and 4-bit stories15M; the 512 calls of the static edge case are left out here."""
+    if not SHARED:
+        return
+    models = pathlib.Path(SHARED) / "models"
+    for golden in sorted((models / "stories260K").glob("*.golden.json")):
+        pte = golden.with_name(golden.name.replace(".golden.json", ".pte"))
+        options = ["--filter", "greedy"] if "static" in golden.name else []
+        out, _ = run(SCONCE, "check", pte, "--golden", golden, *options)
+        assert out.splitlines()[-1].endswith(" passed, 0 failed"), out
+    pte = models / "stories15M/4w.pte"
+    out, _ = run(SCONCE, "check", pte, "--golden", models / "stories15M/4w.golden.json", "--filter", "chunks")
+    assert out.splitlines()[-1] == "1 passed, 0 failed", out
