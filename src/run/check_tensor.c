@@ -42,7 +42,7 @@ sconce_status check_dims(struct json shape, sconce_dtype dtype, sconce_tensor *o
 }
 
 sconce_status check_shape(struct json spec, sconce_tensor *out, sconce_error *err) {
-  sconce_dtype dtype;
+  sconce_dtype dtype = SCONCE_FLOAT32;
   TRY(read_dtype(spec, &dtype, err));
   return check_dims(json_member(spec, "shape"), dtype, out, err);
 }

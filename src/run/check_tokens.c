@@ -154,7 +154,7 @@ static sconce_status read_pair(struct json pair, uint32_t vocab, uint32_t *id, d
  * have exchanged it with the second. */
 static sconce_status compare_top(struct check_golden *g, const struct call *c,
                                  const sconce_tensor *row, sconce_error *err) {
-  uint32_t top, i = 0, id, best = 0;
+  uint32_t top, i = 0, id = 0, best = 0;
   double logit, first = 0, second = -INFINITY;
   TRY(find_top(row, &top, err));
   struct check_rule rule = {.elements = true, .atol = g->tolerance};

@@ -251,7 +251,7 @@ static sconce_status factor_of(struct plan *p, const struct node *n, const struc
 static sconce_status shuffle_shape(struct plan *p, const struct node *n) {
   const struct tensor *x = arg_tensor(p, n, 0);
   if (!x) return SCONCE_BAD_GRAPH;
-  uint32_t r, dims[RANK_MAX];
+  uint32_t r = 1, dims[RANK_MAX];
   TRY(factor_of(p, n, x, &r));
   memcpy(dims, x->dim_live, sizeof dims);
   dims[x->rank - 3] /= r * r;
@@ -263,7 +263,7 @@ static sconce_status shuffle_shape(struct plan *p, const struct node *n) {
 static sconce_status shuffle_emit(struct plan *p, const struct node *n) {
   const struct tensor *x = arg_tensor(p, n, 0);
   if (!x) return SCONCE_BAD_GRAPH;
-  uint32_t r;
+  uint32_t r = 1;
   int64_t strides[RANK_MAX];
   TRY(factor_of(p, n, x, &r));
   strides_of(x, strides);

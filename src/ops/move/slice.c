@@ -88,7 +88,7 @@ static sconce_status select_shape(struct plan *p, const struct node *n) {
 
 static sconce_status select_emit(struct plan *p, const struct node *n) {
   uint32_t dim;
-  int64_t index, stride = 1, strides[RANK_MAX];
+  int64_t index, stride = 1, strides[RANK_MAX] = {0};
   TRY(select_of(p, n, &dim, &index));
   const struct tensor *x = arg_tensor(p, n, 0);
   for (uint32_t i = x->rank; i-- > 0; stride *= x->dim_live[i]) strides[i] = stride;
