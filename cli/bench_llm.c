@@ -166,15 +166,23 @@ static int run_job(struct llm *llm, int32_t *ids, const struct job *job, long re
   return CLI_DONE;
 }
 
+/* Bytes per second, 0 if unknown. With shaders in software the usual 128 MiB took 26 s (llvmpipe,
+ * two busy cores); a rough number from 16 MiB must do there. */
+static double read_bandwidth(sconce_device *device) {
+  bool software = sconce_device_describe(device)->type == SCONCE_ADAPTER_SOFTWARE;
+  sconce_bandwidth bandwidth = {0};
+  sconce_error err = {0};
+  if (sconce_measure_bandwidth(device, software ? 16 << 20 : 0, &bandwidth, &err) != SCONCE_OK)
+    fprintf(stderr, "sconce: bandwidth not measured: %s\n", err.text);
+  return bandwidth.read_bytes_per_s;
+}
+
 static int run_all(struct llm *llm, const struct bench_llm *b, const struct numbers *prompts,
                    const struct numbers *depths) {
   sconce_session_info info = sconce_session_describe(llm->session);
   int32_t *ids = malloc((size_t)info.context * sizeof *ids);
   if (!ids) return CLI_FAILED;
-  sconce_bandwidth bandwidth = {0};
-  sconce_error err = {0};
-  if (sconce_measure_bandwidth(llm->device, 0, &bandwidth, &err) != SCONCE_OK)
-    fprintf(stderr, "sconce: bandwidth not measured: %s\n", err.text);
+  double bandwidth = b->n_decode ? read_bandwidth(llm->device) : 0;
   int result = CLI_DONE;
   print_head(llm, b->options.model, b->format);
   bool first = true;
@@ -183,7 +191,7 @@ static int run_all(struct llm *llm, const struct bench_llm *b, const struct numb
       struct job job = {.decode = p == prompts->n, .depth = depths->item[d]};
       job.tokens = job.decode ? b->n_decode : prompts->item[p];
       if (job.tokens == 0) continue;
-      result = run_job(llm, ids, &job, b->repeats, bandwidth.read_bytes_per_s, b->format, first);
+      result = run_job(llm, ids, &job, b->repeats, bandwidth, b->format, first);
       first = false;
     }
   }
