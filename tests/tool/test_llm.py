@@ -48,6 +48,11 @@ def test_generate_tells_the_goldens_story():
     assert "prompt 5 tokens" in err and "40 new tokens" in err and "tokens/s (count)" in err, err
 
 
+def test_without_a_prompt_the_text_has_no_space_in_front():
+    out, err = run(SCONCE, "generate", "-m", STORIES, "--temp", "0", "-n", "3")
+    assert out == "Once upon a" and "prompt 1 tokens" in err, (out, err)
+
+
 def test_json_events_are_the_text():
     with Toy() as toy:
         plain, _ = toy.generate("-p", "a", "--temp", "0")
