@@ -166,40 +166,48 @@ static int run_job(struct llm *llm, int32_t *ids, const struct job *job, long re
   return CLI_DONE;
 }
 
-static int run_all(struct llm *llm, const struct bench_llm *b) {
+/* Bytes per second, 0 if unknown. With shaders in software the usual 128 MiB took 26 s (llvmpipe,
+ * two busy cores); a rough number from 16 MiB must do there. */
+static double read_bandwidth(sconce_device *device) {
+  bool software = sconce_device_describe(device)->type == SCONCE_ADAPTER_SOFTWARE;
+  sconce_bandwidth bandwidth = {0};
+  sconce_error err = {0};
+  if (sconce_measure_bandwidth(device, software ? 16 << 20 : 0, &bandwidth, &err) != SCONCE_OK)
+    fprintf(stderr, "sconce: bandwidth not measured: %s\n", err.text);
+  return bandwidth.read_bytes_per_s;
+}
+
+static int run_all(struct llm *llm, const struct bench_llm *b, const struct numbers *prompts,
+                   const struct numbers *depths) {
   sconce_session_info info = sconce_session_describe(llm->session);
   int32_t *ids = malloc((size_t)info.context * sizeof *ids);
   if (!ids) return CLI_FAILED;
-  sconce_bandwidth bandwidth = {0};
-  sconce_error err = {0};
-  if (sconce_measure_bandwidth(llm->device, 0, &bandwidth, &err) != SCONCE_OK)
-    fprintf(stderr, "sconce: bandwidth not measured: %s\n", err.text);
-  struct numbers prompts, depths;
-  int result = CLI_USAGE;
-  if (parse_list("-p", b->prompts, &prompts) && parse_list("-d", b->depths, &depths)) {
-    result = CLI_DONE;
-    print_head(llm, b->options.model, b->format);
-    bool first = true;
-    for (size_t d = 0; d < depths.n && result == CLI_DONE; d++) {
-      for (size_t p = 0; p <= prompts.n && result == CLI_DONE; p++) {
-        struct job job = {.decode = p == prompts.n, .depth = depths.item[d]};
-        job.tokens = job.decode ? b->n_decode : prompts.item[p];
-        if (job.tokens == 0) continue;
-        result = run_job(llm, ids, &job, b->repeats, bandwidth.read_bytes_per_s, b->format, first);
-        first = false;
-      }
+  double bandwidth = b->n_decode ? read_bandwidth(llm->device) : 0;
+  int result = CLI_DONE;
+  print_head(llm, b->options.model, b->format);
+  bool first = true;
+  for (size_t d = 0; d < depths->n && result == CLI_DONE; d++) {
+    for (size_t p = 0; p <= prompts->n && result == CLI_DONE; p++) {
+      struct job job = {.decode = p == prompts->n, .depth = depths->item[d]};
+      job.tokens = job.decode ? b->n_decode : prompts->item[p];
+      if (job.tokens == 0) continue;
+      result = run_job(llm, ids, &job, b->repeats, bandwidth, b->format, first);
+      first = false;
     }
-    if (!strcmp(b->format, "json")) puts("\n]}");
   }
+  if (!strcmp(b->format, "json")) puts("\n]}");
   free(ids);
   return result;
 }
 
 int bench_llm(const struct bench_llm *b) {
+  struct numbers prompts, depths;
+  if (!parse_list("-p", b->prompts, &prompts) || !parse_list("-d", b->depths, &depths))
+    return CLI_USAGE;
   sconce_sampler_desc greedy = {.temperature = 0};
   struct llm llm;
   int result = llm_open(&llm, &b->options, &greedy);
-  if (result == CLI_DONE) result = run_all(&llm, b);
+  if (result == CLI_DONE) result = run_all(&llm, b, &prompts, &depths);
   llm_close(&llm);
   return result;
 }

@@ -93,7 +93,7 @@ static sconce_status answer(struct chat *c, sconce_error *err) {
   sconce_status status = sconce_chat_encode(c->llm.tokenizer, &desc, &ids, &n, err);
   if (status != SCONCE_OK) return status;
   int32_t *prompt = malloc((n + 1) * sizeof *prompt);
-  if (!prompt) return SCONCE_NO_MEMORY;
+  if (!prompt) return err->status = SCONCE_NO_MEMORY;
   memcpy(prompt, ids, n * sizeof *prompt);
   c->n_answer = 0;
   sconce_generate_desc generate = {.prompt = prompt,
@@ -165,7 +165,6 @@ static bool save_messages(const struct chat *c, const char *path) {
 static bool load_messages(struct chat *c, const char *path) {
   FILE *file = fopen(path, "rb");
   if (!file) return false;
-  drop_messages(c, 0);
   char role[16];
   size_t size;
   bool ok = true;
@@ -178,26 +177,51 @@ static bool load_messages(struct chat *c, const char *path) {
     ok = text && fread(text, 1, size, file) == size && add_message(c, known, text, size);
     free(text);
   }
+  ok = ok && feof(file);
   fclose(file);
-  if (!ok) start_over(c);
   return ok;
 }
 
-static void save_or_load(struct chat *c, bool save, const char *path) {
+/* Both files or nothing: a bad one leaves the conversation as it is. */
+static bool load(struct chat *c, const char *path, const char *beside) {
   sconce_error err = {0};
+  struct chat loaded = {0};
+  bool ok = load_messages(&loaded, beside);
+  if (!ok)
+    fprintf(stderr, "sconce: cannot read %s\n", beside);
+  else if (!(ok = sconce_session_load(c->llm.session, path, &err) == SCONCE_OK))
+    cli_fail(&err);
+  struct chat *unused = ok ? c : &loaded;
+  drop_messages(unused, 0);
+  free(unused->messages);
+  if (!ok) return false;
+  c->messages = loaded.messages;
+  c->n_messages = loaded.n_messages;
+  c->cap = loaded.cap;
+  return true;
+}
+
+static bool save(const struct chat *c, const char *path, const char *beside) {
+  sconce_error err = {0};
+  if (sconce_session_save(c->llm.session, path, &err) != SCONCE_OK) {
+    cli_fail(&err);
+    return false;
+  }
+  if (!save_messages(c, beside)) {
+    fprintf(stderr, "sconce: cannot write %s\n", beside);
+    return false;
+  }
+  return true;
+}
+
+static void save_or_load(struct chat *c, bool saving, const char *path) {
   char beside[1200];
   if (!*path || !messages_path(path, beside, sizeof beside)) {
     fputs("name a file\n", stderr);
     return;
   }
-  sconce_status status = save ? sconce_session_save(c->llm.session, path, &err)
-                              : sconce_session_load(c->llm.session, path, &err);
-  if (status != SCONCE_OK)
-    cli_fail(&err);
-  else if (save ? !save_messages(c, beside) : !load_messages(c, beside))
-    fprintf(stderr, "sconce: cannot %s %s\n", save ? "write" : "read", beside);
-  else
-    printf("%s %s, %zu messages\n", save ? "saved" : "loaded", path, c->n_messages);
+  if (saving ? save(c, path, beside) : load(c, path, beside))
+    printf("%s %s, %zu messages\n", saving ? "saved" : "loaded", path, c->n_messages);
 }
 
 /* false: leave. */
@@ -234,6 +258,16 @@ static void converse(struct chat *c) {
   line_free(&editor);
 }
 
+static bool is_family(const char *name) {
+  for (size_t i = 0; sconce_chat_family_name(i); i++)
+    if (!strcmp(sconce_chat_family_name(i), name)) return true;
+  fprintf(stderr, "sconce: --chat is '%s', expected", name);
+  for (size_t i = 0; sconce_chat_family_name(i); i++)
+    fprintf(stderr, "%s %s", i ? "," : "", sconce_chat_family_name(i));
+  fputs("\n", stderr);
+  return false;
+}
+
 int cli_chat(int argc, char **argv) {
   struct llm_options o = {0};
   struct chat c = {0};
@@ -254,6 +288,7 @@ int cli_chat(int argc, char **argv) {
     if (at >= 0 && n >= 0 && !o.model) fprintf(stderr, "sconce: no model: give one with -m\n");
     return CLI_USAGE;
   }
+  if (c.family && !is_family(c.family)) return CLI_USAGE;
   c.max_new = (uint32_t)n;
   c.colour = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
   int result = llm_open(&c.llm, &o, &sampler);

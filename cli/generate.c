@@ -10,7 +10,7 @@ static const char usage_head[] =
     "  -p TEXT             the prompt (default: empty, the model starts by itself)\n"
     "  --prompt-file FILE  the prompt from a file\n"
     "  -n N                at most N new tokens (default: until the end or the context is full)\n"
-    "  --stop TEXT         stop before this text\n"
+    "  --stop TEXT         stop before this text; may be given several times\n"
     "  --ignore-eos        go on after the end of the text\n"
     "  --no-bos            no begin token in front of the prompt\n"
     "  --json              one JSON event a line: {\"event\": \"text\", …}, …, {\"event\": "
@@ -36,6 +36,7 @@ static bool on_text(void *user, const char *text, size_t size, sconce_choice cho
     z[size] = 0;
     printf("{\"event\": \"text\", \"id\": %d, \"text\": ", (int)choice.id);
     cli_json_text(stdout, z);
+    if (choice.id >= 0) printf(", \"logprob\": %.6g", (double)choice.logprob);
     puts("}");
     free(z);
   }
@@ -102,48 +103,70 @@ static int run(struct llm *llm, const char *prompt, size_t size, bool bos,
   return CLI_DONE;
 }
 
-int cli_generate(int argc, char **argv) {
-  struct llm_options o = {0};
-  bool help, ignore_end = false, no_bos = false;
-  const char *prompt = NULL, *prompt_file = NULL, *n_text = "0", *stop = NULL;
-  const struct cli_option options[] = {LLM_OPTIONS(o),
-                                       {"-p", &prompt, NULL},
-                                       {"--prompt", &prompt, NULL},
-                                       {"--prompt-file", &prompt_file, NULL},
-                                       {"-n", &n_text, NULL},
-                                       {"--stop", &stop, NULL},
-                                       {"--ignore-eos", NULL, &ignore_end},
-                                       {"--no-bos", NULL, &no_bos},
-                                       {0}};
-  char usage[4096];
-  snprintf(usage, sizeof usage, "%s%s", usage_head, llm_options_help);
-  int at = cli_parse(argc, argv, options, usage, &help);
-  if (help) return CLI_DONE;
-  sconce_sampler_desc sampler;
-  long n = cli_number("-n", n_text, 0, 100000000);
-  if (at != argc || n < 0 || !o.model || (prompt && prompt_file) ||
-      llm_sampler(&o, &sampler) != CLI_DONE) {
-    if (at >= 0 && n >= 0 && !o.model) fprintf(stderr, "sconce: no model: give one with -m\n");
-    return CLI_USAGE;
-  }
-  size_t size = prompt ? strlen(prompt) : 0;
-  char *text = prompt_file ? read_file(prompt_file, &size) : NULL;
-  if (prompt_file && !text) return CLI_FAILED;
+struct words {
+  struct llm_options options;
+  const char *prompt, *prompt_file, *n;
+  struct cli_list stops;
+  bool ignore_end, no_bos;
+};
+
+static int open_and_run(const struct words *w, const sconce_sampler_desc *sampler,
+                        uint32_t max_new) {
+  size_t size = w->prompt ? strlen(w->prompt) : 0;
+  char *text = w->prompt_file ? read_file(w->prompt_file, &size) : NULL;
+  if (w->prompt_file && !text) return CLI_FAILED;
   struct llm llm;
-  int result = llm_open(&llm, &o, &sampler);
+  int result = llm_open(&llm, &w->options, sampler);
   if (result == CLI_DONE) {
-    sconce_generate_desc desc = {.max_new = (uint32_t)n, .ignore_end = ignore_end};
-    desc.stops = &stop;
-    desc.n_stops = stop != NULL;
+    sconce_generate_desc desc = {.max_new = max_new,
+                                 .stops = w->stops.items,
+                                 .n_stops = (size_t)w->stops.n,
+                                 .ignore_end = w->ignore_end};
     const sconce_tokenizer_info *info = sconce_tokenizer_describe(llm.tokenizer);
-    bool bos = !no_bos && info->bos >= 0 && (info->add_bos || size == 0);
-    result = run(&llm,
-                 text     ? text
-                 : prompt ? prompt
-                          : "",
-                 size, bos, desc, (struct output){o.json, llm.quiet});
+    bool bos = !w->no_bos && info->bos >= 0 && (info->add_bos || size == 0);
+    const char *prompt = text ? text : size ? w->prompt : "";
+    result = run(&llm, prompt, size, bos, desc, (struct output){w->options.json, llm.quiet});
   }
   llm_close(&llm);
   free(text);
+  return result;
+}
+
+static int check_and_run(const struct words *w) {
+  long n = cli_number("-n", w->n, 0, 100000000);
+  sconce_sampler_desc sampler;
+  if (n < 0 || llm_sampler(&w->options, &sampler) != CLI_DONE) return CLI_USAGE;
+  sampler.logprobs = w->options.json;
+  if (!w->options.model || (w->prompt && w->prompt_file)) {
+    fputs(w->options.model ? "sconce: -p or --prompt-file, not both\n"
+                           : "sconce: no model: give one with -m\n",
+          stderr);
+    return CLI_USAGE;
+  }
+  return open_and_run(w, &sampler, (uint32_t)n);
+}
+
+int cli_generate(int argc, char **argv) {
+  struct words w = {.n = "0"};
+  bool help;
+  const struct cli_option options[] = {LLM_OPTIONS(w.options),
+                                       {"-p", &w.prompt, NULL},
+                                       {"--prompt", &w.prompt, NULL},
+                                       {"--prompt-file", &w.prompt_file, NULL},
+                                       {"-n", &w.n, NULL},
+                                       {"--stop", NULL, NULL, &w.stops},
+                                       {"--ignore-eos", NULL, &w.ignore_end},
+                                       {"--no-bos", NULL, &w.no_bos},
+                                       {0}};
+  char usage[4096];
+  snprintf(usage, sizeof usage, "%s%s", usage_head, llm_options_help);
+  int at = cli_parse(argc, argv, options, usage, &help), result = CLI_USAGE;
+  if (help)
+    result = CLI_DONE;
+  else if (at == argc)
+    result = check_and_run(&w);
+  else if (at >= 0)
+    fprintf(stderr, "sconce: unexpected '%s'\n", argv[at]);
+  free(w.stops.items);
   return result;
 }

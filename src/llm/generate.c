@@ -113,7 +113,8 @@ sconce_status sconce_session_generate(sconce_session *s, const sconce_generate_d
   TRY(sconce_session_prompt(s, desc->prompt, desc->n_prompt, desc->progress, desc->user, err));
   uint64_t middle = os_clock_ns();
   struct writer w = {.desc = desc};
-  sconce_stream stream = {.tokenizer = s->tokenizer, .flags = SCONCE_DECODE_CONTINUES};
+  bool starts = desc->prompt[desc->n_prompt - 1] == sconce_tokenizer_describe(s->tokenizer)->bos;
+  sconce_stream stream = {.tokenizer = s->tokenizer, .flags = starts ? 0 : SCONCE_DECODE_CONTINUES};
   while (!r.stop) TRY(step(s, &w, &stream, &r, err));
   size_t size;
   const char *rest = sconce_stream_end(&stream, &size);

@@ -1,0 +1,201 @@
+"""Language models as a user meets them: generate, chat, bench. Most tests use a toy model of eight tokens, whose
+context of eight positions is full within milliseconds; the shipped stories15M tells one golden's text."""
+
+import csv
+import io
+import json
+import os
+import pty
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+
+from support import ROOT, SCONCE, run
+
+STORIES = ROOT / "models/stories15M/stories15M-4w.pte"
+
+
+class Toy:
+    """A folder with the toy model and a tokenizer for it: <unk> <s> and then pieces of one letter each."""
+
+    def __enter__(self):
+        self.folder = tempfile.mkdtemp()
+        self.model = os.path.join(self.folder, "toy.pte")
+        shutil.copy(ROOT / "tests/data/goldens/toy.pte", self.model)
+        pieces = [b"<unk>", b"<s>", b" ", b"a", b"b", b"c", b"d", b"e"]
+        header = struct.pack("<4i", len(pieces), 1, -1, 8)
+        with open(os.path.join(self.folder, "tokenizer.bin"), "wb") as out:
+            out.write(header + b"".join(struct.pack("<fi", 0, len(p)) + p for p in pieces))
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.folder)
+
+    def generate(self, *options, **more):
+        return run(SCONCE, "generate", "-m", self.model, *options, **more)
+
+
+def test_generate_tells_the_goldens_story():
+    golden = json.loads((ROOT / "models/stories15M/4w.golden.json").read_text())
+    text = next(c for c in golden["cases"] if c["name"] == "greedy")["text"]
+    out, err = run(SCONCE, "generate", "-m", STORIES, "-p", "Once upon a time", "--temp", "0", "-n", "40")
+    assert text.startswith(out) and len(out) > 150, out
+    assert "tokenizer: " in err and "tokenizer.bin" in err, err
+    assert "prompt 5 tokens" in err and "40 new tokens" in err and "tokens/s (count)" in err, err
+
+
+def test_without_a_prompt_the_text_has_no_space_in_front():
+    out, err = run(SCONCE, "generate", "-m", STORIES, "--temp", "0", "-n", "3")
+    assert out == "Once upon a" and "prompt 1 tokens" in err, (out, err)
+
+
+def test_json_events_are_the_text():
+    with Toy() as toy:
+        plain, _ = toy.generate("-p", "a", "--temp", "0")
+        out, err = toy.generate("-p", "a", "--temp", "0", "--json")
+    events = [json.loads(line) for line in out.splitlines()]
+    assert [e["event"] for e in events[:-1]] == ["text"] * (len(events) - 1) and events[-1]["event"] == "done", out
+    assert "a" + "".join(e["text"] for e in events[:-1]) == plain
+    assert all(e["logprob"] <= 0 and 0 <= e["id"] < 8 for e in events[:-1]), out
+    assert events[-1]["stop"] == "context full" and err == "", (events[-1], err)
+
+
+def test_the_seed_decides():
+    with Toy() as toy:
+        def text(seed):
+            return toy.generate("-p", "a", "--temp", "5", "--top-p", "1", "--seed", seed)[0]
+        assert text(3) == text(3)
+        assert len({text(s) for s in range(6)}) > 1
+
+
+def test_counts_and_stops():
+    with Toy() as toy:
+        whole, err = toy.generate("-p", "a", "--temp", "0", "-n", "0")
+        assert "(context full)" in err, err
+        one, err = toy.generate("-p", "a", "--temp", "0", "-n", "1")
+        assert "1 new tokens" in err and "(count)" in err and whole.startswith(one), err
+        new = whole[1:].lstrip()
+        last = new[-1]
+        cut, err = toy.generate("-p", "a", "--temp", "0", "--stop", "never", "--stop", last, "--stop", "nor this")
+        assert "(stop text)" in err and cut == whole[:whole.index(last, 1)], (whole, cut, err)
+        prompt = os.path.join(toy.folder, "prompt.txt")
+        with open(prompt, "w", encoding="utf-8") as out:
+            out.write("a")
+        assert toy.generate("--prompt-file", prompt, "--temp", "0")[0] == whole
+
+
+def test_wrong_usage_says_what():
+    with Toy() as toy:
+        for options, words in ((["-n", "-1"], "-n is '-1', expected 0"),
+                               (["--temp", "hot"], "--temp is 'hot', expected 0 to 100"),
+                               (["-p", "a", "--prompt-file", "b"], "not both"),
+                               (["story"], "unexpected 'story'")):
+            _, err = toy.generate(*options, expect=2)
+            assert words in err, err
+        _, err = toy.generate("-p", "abcde abcde", expect=1)
+        assert "the context has 8 positions" in err, err
+        _, err = toy.generate("--prompt-file", "/nonexistent", expect=1)
+        assert "cannot read /nonexistent" in err, err
+        os.remove(os.path.join(toy.folder, "tokenizer.bin"))
+        _, err = toy.generate("-p", "a", expect=1)
+        assert "no tokenizer beside" in err and "-t" in err, err
+    _, err = run(SCONCE, "generate", "-p", "a", expect=2)
+    assert "no model: give one with -m" in err, err
+    tokenizer = ROOT / "models/stories15M/tokenizer.bin"
+    _, err = run(SCONCE, "generate", "-m", "/nonexistent.pte", "-t", tokenizer, expect=1)
+    assert "/nonexistent.pte" in err and len(err.splitlines()) == 1, err
+    _, err = run(SCONCE, "chat", "-m", STORIES, "--chat", "klingon", expect=2)
+    assert "--chat is 'klingon', expected chatml" in err, err
+
+
+def chat(*lines, options=()):
+    return run(SCONCE, "chat", "-m", STORIES, "--chat", "plain", "--temp", "0", "-n", "4", *options,
+               stdin="".join(line + "\n" for line in lines))
+
+
+def test_chat_through_a_pipe():
+    with tempfile.TemporaryDirectory() as folder:
+        kept, broken = os.path.join(folder, "kept"), os.path.join(folder, "broken")
+        for name in (broken, broken + ".messages"):
+            with open(name, "w", encoding="utf-8") as out:
+                out.write("user 3\nabc\n" if name.endswith("messages") else "no session")
+        out, err = chat("/help", "Once upon a time", "/save " + kept, "/reset", "/stats", "/load " + kept, "/stats",
+                        "/load " + broken, "/load", "/fly", "/quit", "never said")
+        assert "/reset       start over" in out and "unknown command '/fly'" in out, out
+        assert f"saved {kept}, 2 messages" in out and f"loaded {kept}, 2 messages" in out, out
+        assert "position 0 of 256" in out and "last answer: " in out, out
+        assert "10 bytes are too few" in err and "name a file" in err, err
+        assert "\033" not in out + err, "colours without a terminal"
+        assert os.path.getsize(kept) > 100
+
+
+class Terminal:
+    """A program under a terminal of its own."""
+
+    def __init__(self, *command):
+        self.master, slave = pty.openpty()
+        self.seen = b""
+        self.process = subprocess.Popen([str(c) for c in command], stdin=slave, stdout=slave, stderr=slave,
+                                        start_new_session=True, env={**os.environ, "NODEVICE_SELECT": "1"})
+        os.close(slave)
+
+    def type(self, keys):
+        os.write(self.master, keys)
+
+    def expect(self, words, limit_s=30):
+        """Reads up to and including these words."""
+        end = time.monotonic() + limit_s
+        while words not in self.seen:
+            left = end - time.monotonic()
+            assert left > 0 and select.select([self.master], [], [], left)[0], (words, self.seen)
+            self.seen += os.read(self.master, 4096)
+        self.seen = self.seen.split(words, 1)[1]
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.master)
+
+
+def test_an_interrupt_stops_the_answer_only():
+    terminal = Terminal(SCONCE, "chat", "-m", STORIES, "--chat", "plain", "--temp", "0")
+    try:
+        terminal.expect(b"> ")
+        terminal.type(b"Once upon a time\r")
+        terminal.expect(b"\033[36m")  # the answer's colour
+        terminal.expect(b" ")
+        terminal.process.send_signal(signal.SIGINT)
+        terminal.expect(b"(stopped)")
+        terminal.expect(b"> ")
+        terminal.type(b"/stats\r")
+        terminal.expect(b"last answer: ")
+        terminal.expect(b"> ")
+        terminal.type(b"\x04")
+        assert terminal.process.wait(20) == 0
+    finally:
+        terminal.close()
+
+
+def bench(*options, **more):
+    return run(SCONCE, "bench", "-m", STORIES, "-p", "8", "-n", "2", "-d", "0", "-r", "1", *options, **more)
+
+
+def test_bench_in_three_formats():
+    results = json.loads(bench("-o", "json")[0])["results"]
+    assert [(r["test"], r["tokens"], r["depth"]) for r in results] == [("pp", 8, 0), ("tg", 2, 0)], results
+    assert all(r["tokens_per_s"] > 0 for r in results), results
+    with Toy() as toy:
+        options = ("-m", toy.model, "-p", "3,4", "-n", "2", "-d", "0,2", "-r", "2")
+        rows = list(csv.DictReader(io.StringIO(run(SCONCE, "bench", *options, "-o", "csv")[0])))
+        assert len(rows) == 6 and all(float(r["tokens_per_s"]) > 0 for r in rows), rows
+        table = run(SCONCE, "bench", *options)[0]
+        assert "| pp3 @ 0 | " in table and "| tg2 @ 2 | " in table and " ± " in table, table
+        _, err = run(SCONCE, "bench", "-m", toy.model, "-p", "9", "-n", "0", expect=1)
+        assert "9 tokens at depth 0 do not fit the context of 8" in err, err
+        _, err = run(SCONCE, "bench", "-m", toy.model, "-p", "3,x", expect=2)
+        assert "-p is 'x', expected up to" in err and len(err.splitlines()) == 1, err
