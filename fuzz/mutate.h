@@ -18,4 +18,7 @@ void mutate_flatbuffer(uint8_t *data, size_t start, size_t end, const char id[4]
 /* Once in eight times, and whenever the input is too small: libFuzzer's own mutation. */
 bool mutate_plainly(unsigned seed);
 
+/* A whole `.pte`: the program, its header, or a delegate's graph in it. Returns the new size. */
+size_t mutate_program(uint8_t *data, size_t size, size_t max_size, unsigned seed);
+
 #endif

@@ -168,10 +168,20 @@ static sconce_status copy_tensor(struct graph *g, const struct vkgraph *vk, uint
   return SCONCE_OK;
 }
 
+/* A constant that is an output of the delegate: the program's value gets the bytes. */
+static sconce_status add_border_bytes(struct graph *g, const struct vkgraph *vk, uint32_t id,
+                                      const struct vk_value *from, sconce_error *err) {
+  if (from->kind != VK_TENSOR || from->tensor.constant_id < 0) return SCONCE_OK;
+  struct tensor *t = &g->values[id].tensor;
+  if (t->constant)
+    return fail(err, SCONCE_UNSUPPORTED, "a constant inside and outside of the delegate");
+  return copy_tensor(g, vk, id, &from->tensor, err);
+}
+
 static sconce_status add_delegate_value(struct graph *g, const struct vkgraph *vk, uint32_t i,
                                         uint32_t *map, sconce_error *err) {
-  if (map[i] != NO_VALUE) return SCONCE_OK;
   struct vk_value from = vkgraph_value(vk, i);
+  if (map[i] != NO_VALUE) return add_border_bytes(g, vk, map[i], &from, err);
   uint32_t id = graph_add_value(g, from.kind, err);
   if (id == NO_VALUE) return SCONCE_NO_MEMORY;
   map[i] = id;

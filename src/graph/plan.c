@@ -211,10 +211,19 @@ static sconce_status emit_first(struct graph *g, sconce_error *err) {
   return SCONCE_OK;
 }
 
+/* What callers write must not be what the file fixed, which others may share. */
+static sconce_status read_constants(struct graph *g, sconce_error *err) {
+  for (uint32_t i = 0; i < g->n_values; i++) {
+    if (g->values[i].kind != VK_TENSOR || !g->values[i].tensor.constant) continue;
+    if (g->values[i].tensor.input)
+      return fail(err, SCONCE_BAD_GRAPH, "value %u is an input and a constant", i);
+    g->values[i].tensor.host = g->values[i].tensor.bytes.data;
+  }
+  return SCONCE_OK;
+}
+
 sconce_status graph_finish(struct graph *g, sconce_error *err) {
-  for (uint32_t i = 0; i < g->n_values; i++)
-    if (g->values[i].kind == VK_TENSOR && g->values[i].tensor.constant)
-      g->values[i].tensor.host = g->values[i].tensor.bytes.data;
+  TRY(read_constants(g, err));
   TRY(prepare_nodes(g, err));
   TRY(memory_plan(g, err));
   TRY(emit_first(g, err));

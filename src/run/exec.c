@@ -64,12 +64,12 @@ static sconce_status create_buffers(struct exec *x, sconce_error *err) {
   x->kept = arena_new(x->arena, bool, g->n_outputs);
   if (!x->buffers || !x->bound || !x->output_at || !x->kept)
     return fail(err, SCONCE_NO_MEMORY, "no memory for %u buffers", g->n_buffers);
+  struct upload upload = {.gpu = x->gpu, .allocator = &x->arena->allocator, .fresh = true};
   for (uint32_t i = 0; i < g->n_buffers; i++) {
     const struct buffer *b = &g->buffers[i];
     TRY(gpu_buffer_open(x->gpu, use_of(b->kind), b->size, names[b->kind], &x->buffers[i], err));
     if (use_of(b->kind) == GPU_PERSISTENT)
-      TRY(upload_constant(x->buffers[i], &g->values[b->value].tensor, true, &x->arena->allocator,
-                          err));
+      TRY(upload_constant(&upload, x->buffers[i], &g->values[b->value].tensor, err));
   }
   uint64_t size = 0;
   for (uint32_t i = 0; i < g->n_outputs; i++) {
@@ -97,10 +97,10 @@ void exec_free(struct exec *x) {
 
 sconce_status exec_reset(struct exec *x, sconce_error *err) {
   const struct graph *g = x->graph;
+  struct upload upload = {.gpu = x->gpu, .allocator = &x->arena->allocator};
   for (uint32_t i = 0; i < g->n_buffers; i++)
     if (g->buffers[i].kind == BUFFER_STATE)
-      TRY(upload_constant(x->buffers[i], &g->values[g->buffers[i].value].tensor, false,
-                          &x->arena->allocator, err));
+      TRY(upload_constant(&upload, x->buffers[i], &g->values[g->buffers[i].value].tensor, err));
   return SCONCE_OK;
 }
 

@@ -5,9 +5,15 @@
 #include "gpu/gpu.h"
 #include "graph/graph.h"
 
-/* Straight from the file's bytes; `fresh`: the buffer is new and so zero. */
-SCONCE_CHECK sconce_status upload_constant(struct gpu_buffer *to, const struct tensor *t,
-                                           bool fresh, const sconce_allocator *allocator,
-                                           sconce_error *err);
+struct upload {
+  struct gpu *gpu;
+  const sconce_allocator *allocator;
+  bool fresh;       /* the buffers are new and so zero */
+  uint64_t waiting; /* bytes that the driver may still hold a copy of */
+};
+
+/* Straight from the file's bytes. */
+SCONCE_CHECK sconce_status upload_constant(struct upload *u, struct gpu_buffer *to,
+                                           const struct tensor *t, sconce_error *err);
 
 #endif

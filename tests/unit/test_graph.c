@@ -320,6 +320,28 @@ static void an_operator_cannot_write_a_constant(void) {
   end(b);
 }
 
+static void an_input_is_no_constant(void) {
+  static const float bytes[4];
+  struct built *b = begin(&usual);
+  uint32_t c = constant(b, bytes, DIMS(4)), y = output(b, DIMS(4));
+  b->g.values[c].tensor.input = true;
+  relu(b, c, y);
+  CHECK_FAILS(graph_finish(&b->g, &b->err), SCONCE_BAD_GRAPH, b->err,
+              "value 0 is an input and a constant");
+  end(b);
+}
+
+/* At load the dims are what the file says, and it may contradict itself until the first call. */
+static void a_norm_of_nothing_is_seen_at_the_call(void) {
+  static const float bytes[1];
+  struct built *b = begin(&usual);
+  uint32_t x = input(b, DIMS(2, 0)), w = constant(b, bytes, DIMS(0)), y = output(b, DIMS(4));
+  NODE("et_vk.rms_norm.default", x, w, number(b, 1), y);
+  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK_FAILS(call(b, 2), SCONCE_BAD_GRAPH, b->err, "rank 2, the graph says 1");
+  end(b);
+}
+
 static void buffers_beyond_the_device_are_refused(void) {
   struct caps caps = usual;
   caps.max_buffer = 1 << 20;
@@ -571,6 +593,8 @@ const struct test suite_graph[] = {
     TEST(prepack_needs_a_constant_of_the_same_shape),
     TEST(the_checker_sees_broken_plans),
     TEST(an_operator_cannot_write_a_constant),
+    TEST(an_input_is_no_constant),
+    TEST(a_norm_of_nothing_is_seen_at_the_call),
     TEST(buffers_beyond_the_device_are_refused),
     TEST(nothing_changed_plans_nothing),
     TEST(a_failing_shape_is_taken_back),

@@ -1,0 +1,67 @@
+/* From a file to a plan without a device, at WebGPU's default limits, then two calls with a third
+ * and two thirds of the dims; what the host looks at is zero. At most 256 MiB, and none left. */
+#include "mutate.h"
+#include "run/model.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
+
+static size_t live; /* bytes not yet given back */
+static void *resize(void *user, void *block, size_t old_size, size_t size) {
+  (void)user;
+  if ((live += size - old_size) > (size_t)256 << 20) abort();
+  return size ? realloc(block, size) : (free(block), NULL);
+}
+static const sconce_allocator allocator = {.resize = resize};
+static const struct caps caps = {false,     false, false, 0,   0,     128 << 20,
+                                 256 << 20, 8,     16384, 256, 65535, 256};
+
+static sconce_status call(struct graph *g, uint32_t thirds, sconce_error *err) {
+  static const uint8_t zeros[65536];
+  graph_begin(g);
+  for (uint32_t i = 0; i < g->n_inputs; i++) {
+    struct value *v = &g->values[g->inputs[i]];
+    if (v->kind == VK_SYMINT) TRY(graph_set_symint(g, g->inputs[i], thirds, err));
+    if (v->kind != VK_TENSOR) continue;
+    uint32_t dims[RANK_MAX];
+    for (uint32_t d = 0; d < v->tensor.rank; d++)
+      dims[d] = (uint32_t)(((uint64_t)v->tensor.dim_max[d] * thirds + 2) / 3);
+    if (tensor_nbytes_max(&v->tensor) <= sizeof zeros) v->tensor.host = zeros;
+    TRY(graph_set_dims(g, g->inputs[i], dims, v->tensor.rank, err));
+  }
+  TRY(graph_plan(g, err));
+  while (g->wanted != NO_VALUE && tensor_nbytes(&g->values[g->wanted].tensor) <= sizeof zeros) {
+    g->values[g->wanted].tensor.host = zeros;
+    TRY(graph_plan(g, err));
+  }
+  return graph_check(g, err);
+}
+
+static void plan(sconce_model *model, const struct pte_method *method) {
+  struct graph g;
+  sconce_error err;
+  graph_init(&g, &allocator, &caps);
+  if (program_build(&g, model, method, &err) == SCONCE_OK && graph_finish(&g, &err) == SCONCE_OK)
+    for (uint32_t k = 1; k <= 2; k++)
+      if (call(&g, k, &err) != SCONCE_OK) graph_rollback(&g);
+  graph_free(&g);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  sconce_error err;
+  sconce_model *m;
+  if (model_open(&m, &allocator, &(sconce_model_desc){.data = data, .size = size}, &err)) return 0;
+  bool matched = ptd_set_match(&m->data, &m->pte, &err) == SCONCE_OK;
+  for (uint32_t i = 0; matched && i < m->pte.n_methods && i < 4; i++)
+    plan(m, &(struct pte_method[]){pte_method(&m->pte, i)}[0]);
+  sconce_model_close(m);
+  if (live) abort();
+  return 0;
+}
+
+/* Half of the time it is the delegate's graph that changes. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
+  return mutate_program(data, size, max_size, seed % 2 ? seed * 8 + 1 : seed / 2);
+}
