@@ -42,8 +42,9 @@ static void check_ran(void *user, const struct kernel *row) {
   bool fits = row->workgroup_bytes <= info->max_workgroup_bytes &&
               row->threads <= info->max_workgroup_invocations;
   if (fits && gpu_offers(user, row->needs) && !ran(row))
-  if (gpu_runs(user, row) && !ran(row))
-    test_fail(__FILE__, __LINE__, "kernel %s/%s was never dispatched", row->wgsl->name, row->name);
+    if (gpu_runs(user, row) && !ran(row))
+      test_fail(__FILE__, __LINE__, "kernel %s/%s was never dispatched", row->wgsl->name,
+                row->name);
 }
 
 /* A row that this device can run but no test did is a kernel without a test. */
