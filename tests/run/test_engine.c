@@ -360,6 +360,30 @@ static void caches_with_one_key_are_apart_and_persist(void) {
   unload(&m);
 }
 
+/* A cache that the caller owns: each call starts from what was set. */
+static void an_input_that_is_written_is_sent_again(void) {
+  struct maker m;
+  make(&m);
+  int32_t x = input(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(1, 1, 1, 4)),
+          at = input(&m, VK_INT32, SCALAR_LONG, DIM_LIST(1)),
+          k = input(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(1, 2, 1, 4)),
+          y = output(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(1, 2, 1, 4)), s = symint(&m);
+  write_vk_call(&m.g, "et_vk.select_as_symint.default",
+                ID_LIST(at, number(&m, 0), number(&m, 0), s));
+  write_vk_call(&m.g, "update_cache.default",
+                ID_LIST(x, k, s, write_vk_tensor(&m.g, VK_FLOAT32, DIM_LIST(1))));
+  write_vk_call(&m.g, "aten.clone.default", ID_LIST(k, null(&m), y));
+  CHECK_OK(load(&m, NULL), m.err);
+  if (m.method) {
+    CHECK_OK(set(&m, 2, SCONCE_FLOAT32, 1, counted), m.err);
+    append(&m, 0, 9);
+    CHECK(memcmp(get(&m, 0).data, (float[]){9, 9, 9, 9, 4, 5, 6, 7}, 32) == 0);
+    append(&m, 1, 8);
+    CHECK(memcmp(get(&m, 0).data, (float[]){0, 1, 2, 3, 8, 8, 8, 8}, 32) == 0);
+  }
+  unload(&m);
+}
+
 /* Without a prepack and without a node: the file's bytes are the output. */
 static void a_bare_constant_can_be_an_output(void) {
   struct maker m;
@@ -596,6 +620,7 @@ const struct test suite_engine[] = {
     TEST(inputs_of_every_integer_type_give_scalars),
     TEST(lists_may_hold_nulls),
     TEST(caches_with_one_key_are_apart_and_persist),
+    TEST(an_input_that_is_written_is_sent_again),
     TEST(a_bare_constant_can_be_an_output),
     TEST(every_sequence_gives_the_bytes_of_a_fresh_graph),
     TEST(a_failed_call_keeps_the_last_results),
