@@ -39,23 +39,18 @@ static sconce_status call(struct graph *g, uint32_t thirds, sconce_error *err) {
   return graph_check(g, err);
 }
 
-static void plan(sconce_model *model, const struct pte_method *method) {
-  struct graph g;
-  sconce_error err;
-  graph_init(&g, &allocator, &caps);
-  if (program_build(&g, model, method, &err) == SCONCE_OK && graph_finish(&g, &err) == SCONCE_OK)
-    for (uint32_t k = 1; k <= 2; k++)
-      if (call(&g, k, &err) != SCONCE_OK) graph_rollback(&g);
-  graph_free(&g);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   sconce_error err;
   sconce_model *m;
   if (model_open(&m, &allocator, &(sconce_model_desc){.data = data, .size = size}, &err)) return 0;
-  bool matched = ptd_set_match(&m->data, &m->pte, &err) == SCONCE_OK;
-  for (uint32_t i = 0; matched && i < m->pte.n_methods && i < 4; i++)
-    plan(m, &(struct pte_method[]){pte_method(&m->pte, i)}[0]);
+  struct graph g;
+  graph_init(&g, &allocator, &caps);
+  struct pte_method method = pte_method(&m->pte, data[size - 1] % m->pte.n_methods);
+  if (!ptd_set_match(&m->data, &m->pte, &err) && !program_build(&g, m, &method, &err) &&
+      !graph_finish(&g, &err))
+    for (uint32_t k = 1; k <= 2; k++)
+      if (call(&g, k, &err) != SCONCE_OK) graph_rollback(&g);
+  graph_free(&g);
   sconce_model_close(m);
   if (live) abort();
   return 0;

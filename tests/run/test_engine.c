@@ -99,12 +99,12 @@ static sconce_status open_device(struct maker *m, const sconce_allocator *alloca
   return sconce_device_open(&m->device, &desc, &m->err);
 }
 
-static sconce_status load(struct maker *m) {
+static sconce_status load(struct maker *m, const sconce_allocator *allocator) {
   struct write_blob file;
   struct span bytes;
   TRY(finish(m, &file, &m->err));
   TRY(write_blob_to_memory(&file, &m->arena, &bytes, &m->err));
-  TRY(open_device(m, NULL));
+  TRY(open_device(m, allocator));
   sconce_model_desc desc = {.data = bytes.data, .size = bytes.size};
   TRY(sconce_model_open(&m->model, m->device, &desc, &m->err));
   return sconce_method_open(&m->method, m->model, NULL, &m->err);
@@ -145,27 +145,31 @@ static sconce_tensor get(struct maker *m, uint32_t i) {
 static const float counted[8] = {0, 1, 2, 3, 4, 5, 6, 7};
 
 /* t = x + x, u = t + x; slices end at t[3], u[0] and t[1]: two tensors, one of them twice. */
-static void the_device_computes_scalars(void) {
-  struct maker m;
-  make(&m);
-  int32_t x = input(&m, VK_INT32, SCALAR_INT, DIM_LIST(4)),
-          d = input(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(8)), y[3], s[3];
-  int32_t t = write_vk_tensor(&m.g, VK_INT32, DIM_LIST(4)),
-          u = write_vk_tensor(&m.g, VK_INT32, DIM_LIST(4));
+static void write_scalars(struct maker *m) {
+  make(m);
+  int32_t x = input(m, VK_INT32, SCALAR_INT, DIM_LIST(4)),
+          d = input(m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(8)), y[3], s[3];
+  int32_t t = write_vk_tensor(&m->g, VK_INT32, DIM_LIST(4)),
+          u = write_vk_tensor(&m->g, VK_INT32, DIM_LIST(4));
   for (int i = 0; i < 3; i++) {
-    y[i] = output(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(8));
-    s[i] = symint(&m);
+    y[i] = output(m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(8));
+    s[i] = symint(m);
   }
   const char *select = "et_vk.select_as_symint.default";
-  write_vk_call(&m.g, "aten.add.Tensor", ID_LIST(x, x, number(&m, 1), t));
-  write_vk_call(&m.g, select, ID_LIST(t, number(&m, 0), number(&m, -1), s[0]));
-  slice(&m, d, s[0], y[0]);
-  write_vk_call(&m.g, "aten.add.Tensor", ID_LIST(t, x, number(&m, 1), u));
-  write_vk_call(&m.g, select, ID_LIST(u, number(&m, 0), number(&m, 0), s[1]));
-  slice(&m, d, s[1], y[1]);
-  write_vk_call(&m.g, select, ID_LIST(t, number(&m, -1), number(&m, 1), s[2]));
-  slice(&m, d, s[2], y[2]);
-  CHECK_OK(load(&m), m.err);
+  write_vk_call(&m->g, "aten.add.Tensor", ID_LIST(x, x, number(m, 1), t));
+  write_vk_call(&m->g, select, ID_LIST(t, number(m, 0), number(m, -1), s[0]));
+  slice(m, d, s[0], y[0]);
+  write_vk_call(&m->g, "aten.add.Tensor", ID_LIST(t, x, number(m, 1), u));
+  write_vk_call(&m->g, select, ID_LIST(u, number(m, 0), number(m, 0), s[1]));
+  slice(m, d, s[1], y[1]);
+  write_vk_call(&m->g, select, ID_LIST(t, number(m, -1), number(m, 1), s[2]));
+  slice(m, d, s[2], y[2]);
+}
+
+static void the_device_computes_scalars(void) {
+  struct maker m;
+  write_scalars(&m);
+  CHECK_OK(load(&m, NULL), m.err);
   static const int32_t calls[][4] = {{1, 2, 0, 3}, {2, 0, 0, 4}, {0, 4, 0, 1}, {0, 4, 0, 1}};
   for (size_t i = 0; m.method && i < sizeof calls / sizeof *calls; i++) {
     CHECK_OK(set(&m, 0, SCONCE_INT32, 4, calls[i]), m.err);
@@ -181,6 +185,34 @@ static void the_device_computes_scalars(void) {
     }
   }
   unload(&m);
+}
+
+static sconce_status load_and_call(struct maker *m, const sconce_allocator *allocator) {
+  write_scalars(m);
+  TRY(load(m, allocator));
+  for (int32_t i = 0; i < 2; i++) {
+    TRY(set(m, 0, SCONCE_INT32, 4, (int32_t[]){1, 2, 0, 3 - i}));
+    TRY(set(m, 1, SCONCE_FLOAT32, 8, counted));
+    TRY(sconce_method_run(m->method, &m->err));
+  }
+  return SCONCE_OK;
+}
+
+static void a_call_in_parts_survives_failing_allocations(void) {
+  for (uint64_t n = 1; n < 2000; n++) {
+    struct test_allocator alloc;
+    test_allocator_init(&alloc, n);
+    struct maker m;
+    sconce_status status = load_and_call(&m, &alloc.hook);
+    bool reached = alloc.calls >= n;
+    if (status != (reached ? SCONCE_NO_MEMORY : SCONCE_OK))
+      test_fail(__FILE__, __LINE__, "allocation %llu: %s (%s)", (unsigned long long)n,
+                sconce_status_name(status), m.err.text);
+    unload(&m);
+    CHECK_EQ(alloc.live, 0);
+    if (!reached || test_failed()) return;
+  }
+  test_fail(__FILE__, __LINE__, "more than 2000 allocations");
 }
 
 static void inputs_of_every_integer_type_give_scalars(void) {
@@ -210,7 +242,7 @@ static void inputs_of_every_integer_type_give_scalars(void) {
                     ID_LIST(x, number(&m, places[k].dim), number(&m, places[k].index), s));
       slice(&m, d, s, y);
     }
-    CHECK_OK(load(&m), m.err);
+    CHECK_OK(load(&m, NULL), m.err);
     uint8_t elements[48] = {0};
     for (uint32_t k = 0; k < 6; k++) elements[k * types[i].size] = types[i].elements[k];
     if (m.method) {
@@ -235,7 +267,7 @@ static void lists_may_hold_nulls(void) {
   const int32_t items[] = {index, null(&m), null(&m)};
   int32_t list = write_vk_value(&m.g, literal_values(items, 3));
   write_vk_call(&m.g, "aten.index.Tensor", ID_LIST(x, list, y));
-  CHECK_OK(load(&m), m.err);
+  CHECK_OK(load(&m, NULL), m.err);
   if (m.method) {
     CHECK_OK(set(&m, 0, SCONCE_FLOAT32, 4, counted), m.err);
     CHECK_OK(set(&m, 1, SCONCE_INT64, 2, (int64_t[]){3, -4}), m.err);
@@ -277,7 +309,7 @@ static sconce_status caches(struct maker *m, const float *init) {
   write_vk_call(&m->g, "update_cache.default", ID_LIST(xx, k[1], s, nobody[1]));
   write_vk_call(&m->g, "aten.clone.default", ID_LIST(k[1], null(m), y));
   write_vk_call(&m->g, "aten.clone.default", ID_LIST(c, null(m), z));
-  return load(m);
+  return load(m, NULL);
 }
 
 static void append(struct maker *m, int64_t at, float first) {
@@ -328,6 +360,30 @@ static void caches_with_one_key_are_apart_and_persist(void) {
   unload(&m);
 }
 
+/* A cache that the caller owns: each call starts from what was set. */
+static void an_input_that_is_written_is_sent_again(void) {
+  struct maker m;
+  make(&m);
+  int32_t x = input(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(1, 1, 1, 4)),
+          at = input(&m, VK_INT32, SCALAR_LONG, DIM_LIST(1)),
+          k = input(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(1, 2, 1, 4)),
+          y = output(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(1, 2, 1, 4)), s = symint(&m);
+  write_vk_call(&m.g, "et_vk.select_as_symint.default",
+                ID_LIST(at, number(&m, 0), number(&m, 0), s));
+  write_vk_call(&m.g, "update_cache.default",
+                ID_LIST(x, k, s, write_vk_tensor(&m.g, VK_FLOAT32, DIM_LIST(1))));
+  write_vk_call(&m.g, "aten.clone.default", ID_LIST(k, null(&m), y));
+  CHECK_OK(load(&m, NULL), m.err);
+  if (m.method) {
+    CHECK_OK(set(&m, 2, SCONCE_FLOAT32, 1, counted), m.err);
+    append(&m, 0, 9);
+    CHECK(memcmp(get(&m, 0).data, (float[]){9, 9, 9, 9, 4, 5, 6, 7}, 32) == 0);
+    append(&m, 1, 8);
+    CHECK(memcmp(get(&m, 0).data, (float[]){0, 1, 2, 3, 8, 8, 8, 8}, 32) == 0);
+  }
+  unload(&m);
+}
+
 /* Without a prepack and without a node: the file's bytes are the output. */
 static void a_bare_constant_can_be_an_output(void) {
   struct maker m;
@@ -337,7 +393,7 @@ static void a_bare_constant_can_be_an_output(void) {
           y = output(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(8)), c = constant(&m, "c", DIM_LIST(8));
   write_vk_call(&m.g, "aten.add.Tensor", ID_LIST(x, c, number(&m, 1), y));
   output_of(&m, c, SCALAR_FLOAT, DIM_LIST(8));
-  CHECK_OK(load(&m), m.err);
+  CHECK_OK(load(&m, NULL), m.err);
   if (m.method) {
     CHECK_OK(set(&m, 0, SCONCE_FLOAT32, 8, counted), m.err);
     CHECK_OK(sconce_method_run(m.method, &m.err), m.err);
@@ -378,7 +434,7 @@ static sconce_status chain(struct maker *m) {
   write_vk_call(&m->g, "aten.slice_copy.Tensor",
                 ID_LIST(t[2], number(m, 0), number(m, 1), number(m, 100), number(m, 1), t[3]));
   write_vk_call(&m->g, "aten.add.Tensor", ID_LIST(t[3], t[3], number(m, 1), y));
-  return load(m);
+  return load(m, NULL);
 }
 
 static sconce_status say(struct maker *m, uint32_t n) {
@@ -560,9 +616,11 @@ static void out_of_gpu_memory_at_load_is_an_error(void) {
 
 const struct test suite_engine[] = {
     TEST(the_device_computes_scalars),
+    TEST(a_call_in_parts_survives_failing_allocations),
     TEST(inputs_of_every_integer_type_give_scalars),
     TEST(lists_may_hold_nulls),
     TEST(caches_with_one_key_are_apart_and_persist),
+    TEST(an_input_that_is_written_is_sent_again),
     TEST(a_bare_constant_can_be_an_output),
     TEST(every_sequence_gives_the_bytes_of_a_fresh_graph),
     TEST(a_failed_call_keeps_the_last_results),
