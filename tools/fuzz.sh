@@ -1,16 +1,16 @@
 #!/bin/sh
-# Runs every fuzz target on its seeds: tools/fuzz.sh [SECONDS for all together, default 60].
+# Runs fuzz targets on their seeds: tools/fuzz.sh [SECONDS for all together, default 60] [TARGET]…
 # New inputs go to build/fuzz/corpus, findings to build/fuzz/found-*. Fails on the first finding.
 set -eu
 # Five times as many executions: most of the time went into fresh pages for the quarantine.
 export ASAN_OPTIONS="${ASAN_OPTIONS:-quarantine_size_mb=4:detect_stack_use_after_return=0}"
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
-n=$(ls fuzz/fuzz_*.c | wc -l)
-each=$((seconds / n > 0 ? seconds / n : 1))
-for source in fuzz/fuzz_*.c; do
-  name=$(basename "$source" .c)
-  target=${name#fuzz_}
+[ $# -eq 0 ] || shift
+[ $# -gt 0 ] || set -- $(ls fuzz/fuzz_*.c | sed 's|fuzz/fuzz_||; s|\.c$||')
+each=$((seconds / $# > 0 ? seconds / $# : 1))
+for target in "$@"; do
+  name=fuzz_$target
   seeds=fuzz/corpus/$target
   mkdir -p "build/fuzz/corpus/$target"
   "build/fuzz/$name" -max_total_time="$each" -timeout=10 -print_final_stats=1 \

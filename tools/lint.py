@@ -121,7 +121,7 @@ def check_warnings():
             for command in (configure, build):
                 done = subprocess.run(command, capture_output=True, text=True)
                 if done.returncode:
-                    lines = [l for l in done.stdout.split("\n") + done.stderr.split("\n") if "error" in l or "warning" in l]
+                    lines = [l for l in (done.stdout + done.stderr).split("\n") if re.search(r": (fatal )?(error|warning): ", l)]
                     findings.extend(f"{compiler}: {l}" for l in lines[:20] or ["build failed"])
                     break
 

@@ -75,6 +75,7 @@ def run_c_tests(name, extra, options, totals):
         pathlib.Path(options.junit).mkdir(parents=True, exist_ok=True)
         command += ["--junit", f"{options.junit}/{re.sub(r'[^a-z0-9]+', '-', name.lower())}.xml"]
     start = time.time()
+    print(f"{name}: running", flush=True)
     done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           errors="replace", cwd=ROOT)
     counts = re.search(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", done.stdout, re.M)
