@@ -99,18 +99,19 @@ static sconce_status prepack(struct graph *g, const uint32_t *args, uint32_t n_a
   return SCONCE_OK;
 }
 
-/* A result is a tensor, or a list of tensors in which some may be absent: operators rely on it. */
-static sconce_status check_result(const struct graph *g, uint32_t id, sconce_error *err) {
+/* Operators rely on it: the result is a tensor, or with OP_LIST a list of tensors. */
+static sconce_status check_result(const struct graph *g, const struct op *op, uint32_t id,
+                                  sconce_error *err) {
   const struct value *v = id == NO_VALUE ? NULL : &g->values[id];
-  if (v && v->kind == VK_TENSOR) return SCONCE_OK;
-  if (!v || v->kind != VK_VALUE_LIST)
-    return fail(err, SCONCE_BAD_GRAPH, "the result is %s, expected a tensor",
-                v ? vk_kind_name(v->kind) : "missing");
-  for (uint32_t i = 0; i < v->list.n; i++) {
+  const bool list = op->flags & OP_LIST;
+  if (!v || v->kind != (list ? VK_VALUE_LIST : VK_TENSOR))
+    return fail(err, SCONCE_BAD_GRAPH, "the result is %s, expected a %s",
+                v ? vk_kind_name(v->kind) : "missing", list ? "list" : "tensor");
+  for (uint32_t i = 0; list && i < v->list.n; i++) {
     const struct value *item = v->list.ids[i] == NO_VALUE ? NULL : &g->values[v->list.ids[i]];
-    if (item && item->kind != VK_TENSOR && item->kind != VK_NULL)
+    if (!item || item->kind != VK_TENSOR)
       return fail(err, SCONCE_BAD_GRAPH, "result %u is %s, expected a tensor", i,
-                  vk_kind_name(item->kind));
+                  item ? vk_kind_name(item->kind) : "missing");
   }
   return SCONCE_OK;
 }
@@ -125,7 +126,7 @@ sconce_status graph_add_node(struct graph *g, struct text name, uint32_t index,
   if (!op) return fail(err, SCONCE_UNSUPPORTED, "this build has no such operator");
   if (n_args == 0 || (op->n_args && op->n_args != n_args))
     return fail(err, SCONCE_BAD_GRAPH, "%u arguments, expected %u", n_args, op->n_args);
-  if (!(op->flags & OP_HOST)) TRY(check_result(g, args[n_args - 1], err));
+  if (!(op->flags & OP_HOST)) TRY(check_result(g, op, args[n_args - 1], err));
   if (g->n_nodes == g->cap_nodes) {
     void *nodes = grow(&g->arena, g->nodes, g->n_nodes, &g->cap_nodes, sizeof *g->nodes);
     if (!nodes) return no_memory(err, index);

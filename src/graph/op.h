@@ -18,6 +18,7 @@ struct plan {
 enum op_flags {
   OP_VIEW = 1,  /* same elements in the same order: costs nothing where memory allows */
   OP_HOST = 2,  /* scalars only: nothing is ever dispatched */
+  OP_LIST = 8,  /* several results: the last argument is a ValueList */
   OP_READS = 4, /* looks at the elements of argument 0 on the host */
 };
 

@@ -81,6 +81,7 @@ static sconce_status emit(struct plan *p, const struct node *n) {
 }
 
 const struct op ops_layer_norm[] = {
-    {"aten.native_layer_norm.default", shape, emit, .n_args = ARGS, .kernels = {kernels}},
+    {"aten.native_layer_norm.default", shape, emit, .n_args = ARGS, .flags = OP_LIST,
+     .kernels = {kernels}},
     {0},
 };

@@ -174,7 +174,7 @@ static sconce_status emit(struct plan *p, const struct node *n) {
 }
 
 const struct op ops_linear_dq8[] = {
-    {"torchao.choose_qparams_affine.default", qparams_shape, qparams_emit,
+    {"torchao.choose_qparams_affine.default", qparams_shape, qparams_emit, .flags = OP_LIST,
      .kernels = {qparams_kernels}},
     {"et_vk.linear_dq8ca_q4gsw.default", shape, emit, prepare, .n_args = 9,
      .kernels = {rows_kernels}},

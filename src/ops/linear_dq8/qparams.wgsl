@@ -35,7 +35,7 @@ fn range(m: u32, lane: u32) -> vec2<f32> {
 // What 2 bytes keep of a positive number. Not unpack of pack: a driver dropped that pair.
 fn half_of(v: f32) -> f32 {
   let bits = bitcast<u32>(v);
-  let normal = bitcast<f32>((bits + 0xfffu + (bits >> 13u & 1u)) & ~0x1fffu);
+  let normal = bitcast<f32>((bits + 0xfffu + ((bits >> 13u) & 1u)) & ~0x1fffu);
   return select(normal, round(v * 16777216.0) / 16777216.0, v < 6.1035156e-5);
 }
 

@@ -168,10 +168,10 @@ static sconce_status emit_interleaved(struct plan *p, const struct node *n) {
 }
 
 const struct op ops_rope[] = {
-    {"et_vk.apply_rotary_emb.default", shape, emit, .variant = PAIRS, .n_args = 5,
+    {"et_vk.apply_rotary_emb.default", shape, emit, .variant = PAIRS, .flags = OP_LIST, .n_args = 5,
      .kernels = {kernels}},
-    {"et_vk.apply_rotary_emb_hf.default", shape, emit, .variant = HALVES, .n_args = 6,
-     .kernels = {kernels}},
+    {"et_vk.apply_rotary_emb_hf.default", shape, emit, .variant = HALVES, .flags = OP_LIST,
+     .n_args = 6, .kernels = {kernels}},
     {"et_vk.apply_rotary_emb_interleaved.default", shape_interleaved, emit_interleaved, .n_args = 3,
      .kernels = {kernels_interleaved}},
     {0},
