@@ -44,6 +44,10 @@ def configurations(mode):
             "SCONCE_DISABLE": "f16,subgroups,timestamps,matrix",
             "SCONCE_LIMITS": "default",
         },
+        "no subgroups, 1 MiB bindings": {
+            "SCONCE_DISABLE": "subgroups",
+            "SCONCE_LIMITS": "storage_binding=1048576",
+        },
     }
     runs = [("lavapipe " + m, {**lvp, **e}) for m, e in masks.items()]
     runs += [("SwiftShader " + m, {**swift, **e}) for m, e in masks.items()]
@@ -51,7 +55,7 @@ def configurations(mode):
     runs += [("Dawn on SwiftShader " + m, {**dawn, **masks[m]}) for m in ("", "nothing optional")]
     if mode == "sampled":
         keep = ("lavapipe ", "lavapipe nothing optional, default limits", "SwiftShader ",
-                "SwiftShader 1 MiB bindings", "Dawn on SwiftShader ")
+                "SwiftShader no subgroups, 1 MiB bindings", "Dawn on SwiftShader ")
         runs = [r for r in runs if r[0] in keep]
     return [(name.strip(), env) for name, env in runs]
 

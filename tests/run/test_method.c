@@ -308,6 +308,46 @@ static void integers_cross_the_border(void) {
   close_file(&f);
 }
 
+/* The exporter leaves a placeholder without a reader out of the graph's inputs, but not out of the
+ * call: here the second of three arguments. */
+static sconce_status dropped(struct arena *arena, struct span *out, sconce_error *err) {
+  struct write_vk g;
+  write_vk_init(&g, arena);
+  int32_t x = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(8, 4));
+  int32_t b = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(4));
+  int32_t y = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(8, 4));
+  write_vk_call(&g, "aten.mul.Tensor", ID_LIST(x, b, y));
+  write_vk_inputs(&g, ID_LIST(x, b));
+  write_vk_outputs(&g, ID_LIST(y));
+  static const int32_t dims_3[] = {3};
+  struct write_pte_tensor io[] = {
+      {.scalar_type = SCALAR_FLOAT, .dynamism = PTE_DYNAMIC_BOUND, .sizes = dims_8x4, .rank = 2},
+      {.scalar_type = SCALAR_FLOAT, .sizes = dims_3, .rank = 1},
+      {.scalar_type = SCALAR_FLOAT, .sizes = dims_4, .rank = 1},
+      {.scalar_type = SCALAR_FLOAT, .dynamism = PTE_DYNAMIC_BOUND, .sizes = dims_8x4, .rank = 2}};
+  return wrap(arena, &g, io, 3, 1, out, err);
+}
+
+static void dropped_placeholders_are_skipped(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  CHECK_OK(open_file(&f, dropped, NULL, &err), err);
+  sconce_tensor y = {0};
+  if (f.method) {
+    CHECK_EQ(sconce_method_n_inputs(f.method), 3);
+    sconce_tensor unused = {SCONCE_FLOAT32, 1, {3}, offset, 12};
+    sconce_tensor b = {SCONCE_FLOAT32, 1, {4}, scale, 16};
+    CHECK_OK(sconce_method_set_input(f.method, 1, &unused, &err), err);
+    CHECK_OK(sconce_method_set_input(f.method, 2, &b, &err), err);
+    CHECK_OK(call(f.method, 2, 1, &err), err);
+    CHECK_OK(sconce_method_output(f.method, 0, &y, &err), err);
+  }
+  for (uint32_t i = 0; y.data && i < 8; i++)
+    CHECK_NEAR(((const float *)y.data)[i], (1.0f + (float)i) * scale[i % 4], 1e-6);
+  CHECK(y.data != NULL);
+  close_file(&f);
+}
+
 /* ---- what cannot be loaded ------------------------------------------------------------------- */
 
 static sconce_status unknown_operator(struct arena *arena, struct span *out, sconce_error *err) {
@@ -401,6 +441,7 @@ const struct test suite_method[] = {
     TEST(outputs_feed_inputs_on_the_device),
     TEST(constant_methods_have_values),
     TEST(integers_cross_the_border),
+    TEST(dropped_placeholders_are_skipped),
     TEST(unknown_operators_are_named),
     TEST(models_come_from_memory_path_or_callback),
     TEST(every_failing_allocation_is_survived),
