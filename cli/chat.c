@@ -285,14 +285,18 @@ int cli_chat(int argc, char **argv) {
   sconce_sampler_desc sampler;
   long n = cli_number("-n", n_text, 0, 100000000);
   if (at != argc || n < 0 || !o.model || llm_sampler(&o, &sampler) != CLI_DONE) {
-    if (at >= 0 && n >= 0 && !o.model) fprintf(stderr, "sconce: no model: give one with -m\n");
+    if (at >= 0 && at != argc)
+      fprintf(stderr, "sconce: unexpected '%s'\n", argv[at]);
+    else if (at >= 0 && n >= 0 && !o.model)
+      fprintf(stderr, "sconce: no model: give one with -m\n");
     return CLI_USAGE;
   }
   if (c.family && !is_family(c.family)) return CLI_USAGE;
   c.max_new = (uint32_t)n;
   c.colour = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
   int result = llm_open(&c.llm, &o, &sampler);
-  if (result == CLI_DONE && start_over(&c)) converse(&c);
+  if (result == CLI_DONE && !start_over(&c)) result = CLI_FAILED;
+  if (result == CLI_DONE) converse(&c);
   drop_messages(&c, 0);
   free(c.messages);
   free(c.answer);

@@ -62,11 +62,17 @@ static void recall(struct edit *e, size_t entry) {
   memcpy(e->editor->line, text, e->size);
 }
 
+/* Arrows and their like: ESC [ or ESC O, parameters, a final byte. With a modifier it is ignored.
+ */
 static void escape(struct edit *e) {
-  char c[3] = {0};
-  if (read(STDIN_FILENO, &c[0], 1) != 1 || read(STDIN_FILENO, &c[1], 1) != 1) return;
-  if (c[1] >= '0' && c[1] <= '9' && read(STDIN_FILENO, &c[2], 1) != 1) return;
-  switch (c[1]) {
+  char c, first = 0, last = 0;
+  if (read(STDIN_FILENO, &c, 1) != 1 || (c != '[' && c != 'O')) return;
+  do {
+    if (read(STDIN_FILENO, &last, 1) != 1) return;
+    if (!first) first = last;
+  } while (last < 0x40 || last > 0x7e);
+  if (last != first && last != '~') return;
+  switch (first) {
   case 'A':
     if (e->recalled > 0) recall(e, e->recalled - 1);
     break;

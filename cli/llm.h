@@ -39,7 +39,7 @@ int llm_open(struct llm *llm, const struct llm_options *options,
              const sconce_sampler_desc *sampler);
 void llm_close(struct llm *llm);
 
-/* A bar on stderr while a prompt is read; size 0 clears it. */
+/* A bar on stderr while a prompt is read; it goes away when all is done. */
 void llm_progress(size_t done, size_t all);
 
 /* Ctrl-C while this is on sets the flag instead of ending the program. */

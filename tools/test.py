@@ -33,6 +33,8 @@ def configurations(mode):
     lvp, swift = {"VK_ICD_FILENAMES": lavapipe()}, {"VK_ICD_FILENAMES": SWIFT}
     if mode == "quick":
         return [("this machine", {})]
+    if not lavapipe():
+        sys.exit("test.py: there is no lavapipe: install mesa-vulkan-drivers")
     masks = {
         "": {},
         "no f16": {"SCONCE_DISABLE": "f16"},

@@ -68,8 +68,8 @@ static sconce_status read_limit(struct gpu_config *config, struct text item, sco
       continue;
     uint64_t value;
     struct text digits = {item.data + name.size + 1, item.size - name.size - 1};
-    if (!read_number(digits, &value))
-      return fail(err, SCONCE_BAD_ARGUMENT, "limit '%.*s' is not a number", TEXT(item));
+    if (!read_number(digits, &value) || value == 0)
+      return fail(err, SCONCE_BAD_ARGUMENT, "limit '%.*s' is not a positive number", TEXT(item));
     lower(&config->cap[i], value);
     return SCONCE_OK;
   }

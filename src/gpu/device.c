@@ -227,8 +227,8 @@ static void on_lost(WGPUDevice const *device, WGPUDeviceLostReason reason, WGPUS
   if (reason == WGPUDeviceLostReason_CallbackCancelled || gpu->lost) return;
   char text[600];
   copy_view(text, sizeof text, message);
-  gpu->lost = true;
   fail(&gpu->loss, SCONCE_DEVICE_LOST, "the device is lost: %s", *text ? text : "no reason given");
+  gpu->lost = true;
 }
 
 static void on_error(WGPUDevice const *device, WGPUErrorType type, WGPUStringView message,

@@ -92,6 +92,7 @@ static sconce_status finish_and_submit(struct gpu *gpu, WGPUCommandEncoder encod
     else
       scope_end_late(gpu);
   }
+  if (status == SCONCE_OK) status = gpu->lost ? gpu_check(gpu, err) : SCONCE_OK;
   if (commands) api->CommandBufferRelease(commands);
   return status;
 }

@@ -43,9 +43,17 @@ static uint32_t wgpu_list_adapters(const struct webgpu *api, WGPUInstance instan
   *(void **)&list = symbol(api, "wgpuInstanceEnumerateAdapters");
   if (!list) return 0;
   WGPUInstanceEnumerateAdapterOptions options = {.backends = WGPUInstanceBackend_Primary};
+  WGPUAdapter all[256];
   size_t n = list(instance, &options, NULL);
-  if (n == 0 || n > ADAPTERS_MAX) return 0;
-  return (uint32_t)list(instance, &options, out);
+  if (n == 0 || n > sizeof all / sizeof *all) return 0;
+  n = list(instance, &options, all);
+  for (size_t i = 0; i < n; i++) {
+    if (i < ADAPTERS_MAX)
+      out[i] = all[i];
+    else
+      api->AdapterRelease(all[i]);
+  }
+  return (uint32_t)(n < ADAPTERS_MAX ? n : ADAPTERS_MAX);
 }
 
 static const WGPUChainedStruct *wgpu_device_chain(void) { return NULL; }

@@ -40,8 +40,8 @@ static sconce_status open_library(const char *name, void **out, sconce_error *er
   }
   *out = os_library_open(name);
   if (*out) return SCONCE_OK;
-  return fail(err, SCONCE_NO_DEVICE, "SCONCE_WEBGPU is '%s': neither a library nor wgpu or dawn",
-              name);
+  return fail(err, SCONCE_NO_DEVICE,
+              "the WebGPU library '%s' is neither wgpu nor dawn, and cannot be opened", name);
 }
 
 static const struct flavour *recognise(void *library) {

@@ -62,7 +62,9 @@ static sconce_status create_buffers(struct exec *x, sconce_error *err) {
   x->bound = arena_new(x->arena, struct bound *, g->n_nodes);
   x->output_at = arena_new(x->arena, uint64_t, g->n_outputs);
   x->kept = arena_new(x->arena, bool, g->n_outputs);
-  if (!x->buffers || !x->bound || !x->output_at || !x->kept)
+  x->copied = arena_new(x->arena, bool, g->n_outputs);
+  x->copies = arena_new(x->arena, struct gpu_copy, g->n_outputs);
+  if (!x->buffers || !x->bound || !x->output_at || !x->kept || !x->copied || !x->copies)
     return fail(err, SCONCE_NO_MEMORY, "no memory for %u buffers", g->n_buffers);
   struct upload upload = {.gpu = x->gpu, .allocator = &x->arena->allocator, .fresh = true};
   for (uint32_t i = 0; i < g->n_buffers; i++) {
@@ -92,6 +94,7 @@ void exec_free(struct exec *x) {
   for (struct params *p = x->params; p; p = p->next) gpu_buffer_close(p->buffer);
   for (uint32_t i = 0; x->buffers && i < x->graph->n_buffers; i++) gpu_buffer_close(x->buffers[i]);
   gpu_read_close(x->read);
+  gpu_read_close(x->part);
   *x = (struct exec){0};
 }
 
@@ -308,20 +311,20 @@ sconce_status exec_feed(struct exec *x, uint32_t output, uint32_t input, sconce_
   return gpu_submit(x->gpu, &(struct gpu_batch){.copies = &copy, .n_copies = 1}, err);
 }
 
-static sconce_status output_copies(const struct exec *x, struct gpu_copy *copies, uint32_t cap,
-                                   uint32_t *n, sconce_error *err) {
+static uint32_t output_copies(struct exec *x) {
   const struct graph *g = x->graph;
+  uint32_t n = 0;
   for (uint32_t i = 0; i < g->n_outputs; i++) {
     const struct value *v = &g->values[g->outputs[i]];
     uint64_t size = v->kind == VK_TENSOR ? round_up(tensor_nbytes(&v->tensor), 4) : 0;
+    x->copied[i] = !x->kept[i];
     if (size == 0 || x->kept[i]) continue;
-    if (*n == cap) return fail(err, SCONCE_UNSUPPORTED, "more than %u outputs", cap);
-    copies[(*n)++] = (struct gpu_copy){.from = x->buffers[v->tensor.buffer],
+    x->copies[n++] = (struct gpu_copy){.from = x->buffers[v->tensor.buffer],
                                        .to = x->read,
                                        .to_offset = x->output_at[i],
                                        .size = size};
   }
-  return SCONCE_OK;
+  return n;
 }
 
 /* What is bound and not yet sent. A long chain goes in a few submits: the device starts while the
@@ -345,19 +348,13 @@ static sconce_status send(struct exec *x, const struct gpu_copy *copies, uint32_
 sconce_status exec_part(struct exec *x, uint32_t value, void *out, sconce_error *err) {
   const struct tensor *t = &x->graph->values[value].tensor;
   uint64_t size = tensor_nbytes(t);
-  if (size == 0 || size > 65536)
+  if (size == 0 || size > EXEC_PART_MAX)
     return fail(err, SCONCE_UNSUPPORTED, "a scalar from a tensor of %llu bytes",
                 (unsigned long long)size);
   TRY(bind_planned(x, err));
   TRY(send(x, NULL, 0, err));
-  uint64_t padded = round_up(size, 4);
-  struct gpu_read *read;
-  TRY(gpu_read_open(x->gpu, padded, &read, err));
-  uint8_t bytes[65536];
-  sconce_status status = read_back(x, read, t->buffer, 0, padded, bytes, err);
-  gpu_read_close(read);
-  if (status == SCONCE_OK) memcpy(out, bytes, (size_t)size);
-  return status;
+  if (!x->part) TRY(gpu_read_open(x->gpu, EXEC_PART_MAX, &x->part, err));
+  return read_back(x, x->part, t->buffer, 0, round_up(size, 4), out, err);
 }
 
 static void end_read(struct exec *x) {
@@ -370,12 +367,8 @@ static void end_read(struct exec *x) {
 static void call_over(struct exec *x) { x->nodes_bound = x->dispatches_sent = 0; }
 
 static sconce_status begin(struct exec *x, sconce_error *err) {
-  enum { COPIES = 64 };
-  struct gpu_copy copies[COPIES];
-  uint32_t n_copies = 0;
   TRY(bind_planned(x, err));
-  TRY(output_copies(x, copies, COPIES, &n_copies, err));
-  TRY(send(x, copies, n_copies, err));
+  TRY(send(x, x->copies, output_copies(x), err));
   return gpu_read_begin(x->read, err);
 }
 
@@ -406,7 +399,7 @@ sconce_status exec_poll(struct exec *x, bool block, bool *done, sconce_error *er
 }
 
 const void *exec_output(const struct exec *x, uint32_t output) {
-  return x->mapped && !x->kept[output] ? x->mapped + x->output_at[output] : NULL;
+  return x->mapped && x->copied[output] ? x->mapped + x->output_at[output] : NULL;
 }
 
 void exec_give_up(struct exec *x) { call_over(x); }
@@ -421,8 +414,12 @@ sconce_status exec_profile(struct exec *x, struct arena *scratch,
                                         uint64_t from, uint64_t to),
                            void *user, sconce_error *err) {
   end_read(x);
-  TRY(bind_planned(x, err));
+  sconce_status status = bind_planned(x, err);
   call_over(x);
+  if (status != SCONCE_OK) {
+    x->complete = false;
+    return status;
+  }
   TRY(write_params(x, err));
   uint64_t *times = arena_new(scratch, uint64_t, 2 * (size_t)x->n_dispatches);
   if (!times) return fail(err, SCONCE_NO_MEMORY, "no memory for %u times", x->n_dispatches);

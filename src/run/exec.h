@@ -7,6 +7,8 @@
 #include "gpu/gpu.h"
 #include "graph/graph.h"
 
+enum { EXEC_PART_MAX = 65536 }; /* bytes of a tensor that scalars are read from */
+
 struct exec {
   struct gpu *gpu;
   struct graph *graph;
@@ -14,17 +16,19 @@ struct exec {
   struct gpu_buffer **buffers; /* by graph buffer */
   struct bound **bound;        /* by node: what its records are bound to */
   struct params *params;       /* blocks of parameter slots, newest first */
-  uint32_t n_slots;
   struct gpu_dispatch *dispatches;
   uint32_t n_dispatches, cap_dispatches;
   uint32_t nodes_bound, dispatches_sent; /* of this call, while it is being begun */
   bool complete;                         /* dispatches is the whole graph's list */
   struct gpu_read *read;                 /* all outputs, one after another */
   bool *kept;                            /* by output: stays on the device */
-  uint64_t *output_at;                   /* by output: its offset in `read` */
-  const uint8_t *mapped;                 /* the last call's outputs, or NULL */
-  bool running;                          /* submitted, not yet waited for */
-  uint64_t records_written;              /* parameter slots rewritten, ever */
+  bool *copied;                          /* by output: the last call read it back */
+  struct gpu_copy *copies;               /* (outputs) of one call */
+  struct gpu_read *part;    /* for scalars that only the device knows; opened when needed */
+  uint64_t *output_at;      /* by output: its offset in `read` */
+  const uint8_t *mapped;    /* the last call's outputs, or NULL */
+  bool running;             /* submitted, not yet waited for */
+  uint64_t records_written; /* parameter slots rewritten, ever */
 };
 
 void caps_of(const sconce_device_info *info, struct caps *caps);
@@ -47,7 +51,8 @@ SCONCE_CHECK sconce_status exec_write(struct exec *x, uint32_t value, const void
 SCONCE_CHECK sconce_status exec_feed(struct exec *x, uint32_t output, uint32_t input,
                                      sconce_error *err);
 /* Runs the nodes that are planned so far and reads a tensor's live elements back into `out`: for a
- * scalar that only the device knows. exec_begin then goes on behind them. */
+ * scalar that only the device knows. `out` has EXEC_PART_MAX bytes. exec_begin then goes on behind
+ * them. */
 SCONCE_CHECK sconce_status exec_part(struct exec *x, uint32_t value, void *out, sconce_error *err);
 /* After graph_plan: binds what is new, writes what changed, submits, begins the readback. */
 SCONCE_CHECK sconce_status exec_begin(struct exec *x, sconce_error *err);

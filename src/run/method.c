@@ -39,6 +39,18 @@ static void describe_border(const struct pte_method *m, uint32_t index, sconce_t
   for (uint32_t i = 0; i < out->rank; i++) out->dims[i] = (uint32_t)v.tensor.shape.sizes[i];
 }
 
+/* What the program says of a value and what the graph made of it must agree: buffers are sized by
+ * the one, data is checked by the other. */
+static sconce_status check_border(const struct border *b, const struct value *v, const char *side,
+                                  uint32_t i, sconce_error *err) {
+  uint32_t rank = v->kind == VK_TENSOR ? v->tensor.rank : 0;
+  if (rank == b->bound.rank &&
+      (rank == 0 || memcmp(v->tensor.dim_max, b->bound.dims, rank * sizeof *b->bound.dims) == 0))
+    return SCONCE_OK;
+  return fail(err, SCONCE_BAD_GRAPH, "%s %u has other dims in the program than in the graph", side,
+              i);
+}
+
 static sconce_status init_borders(sconce_method *m, const struct pte_method *pm,
                                   sconce_error *err) {
   m->inputs = arena_new(&m->arena, struct border, pm->n_inputs);
@@ -52,6 +64,7 @@ static sconce_status init_borders(sconce_method *m, const struct pte_method *pm,
     b->value = input ? m->graph.inputs[k] : m->graph.outputs[k];
     describe_border(pm, (uint32_t)fb_i32_at(input ? pm->inputs : pm->outputs, k), &b->bound);
     const struct value *v = &m->graph.values[b->value];
+    TRY(check_border(b, v, input ? "input" : "output", k, err));
     if (v->kind != VK_TENSOR) continue;
     uint64_t numel = tensor_numel_max(&v->tensor);
     uint64_t size =
@@ -128,6 +141,8 @@ bool sconce_method_output_info(const sconce_method *m, uint32_t i, sconce_tensor
 
 static sconce_status check_dims(const struct border *b, uint32_t i, const sconce_tensor *t,
                                 sconce_error *err) {
+  if (!sconce_dtype_size(t->dtype))
+    return fail(err, SCONCE_BAD_ARGUMENT, "input %u: unknown dtype %d", i, (int)t->dtype);
   if (t->rank != b->bound.rank)
     return fail(err, SCONCE_BAD_ARGUMENT, "input %u has rank %u, given %u", i, b->bound.rank,
                 t->rank);
@@ -252,7 +267,7 @@ static sconce_status plan_on(sconce_method *m, sconce_error *err) {
     struct tensor *t = &m->graph.values[m->graph.wanted].tensor;
     log_write(&m->model->device->log, SCONCE_LOG_INFO,
               "a scalar is computed on the device: the call waits for it");
-    if (!m->elements) m->elements = arena_alloc(&m->arena, 65536, 1, 8);
+    if (!m->elements) m->elements = arena_alloc(&m->arena, EXEC_PART_MAX, 1, 8);
     if (!m->elements) return fail(err, SCONCE_NO_MEMORY, "no memory for a scalar");
     TRY(exec_part(&m->exec, m->graph.wanted, m->elements, err));
     t->host = m->elements;
@@ -411,6 +426,7 @@ sconce_status sconce_method_profile(sconce_method *m,
   struct arena scratch;
   arena_init(&scratch, &m->arena.allocator);
   sconce_status status = exec_profile(&m->exec, &scratch, each, user, err);
+  if (status != SCONCE_OK) graph_rollback(&m->graph);
   arena_free(&scratch);
   return status;
 }

@@ -238,6 +238,9 @@ static sconce_status join(struct program *p, uint32_t index, const struct vkgrap
                 "an output of the delegate is one of its inputs under "
                 "another name");
   const struct value *value = &p->g->values[mine];
+  if (value->kind != inside.kind)
+    return fail(p->err, SCONCE_BAD_GRAPH, "value %u is %s outside and %s inside a delegate", index,
+                vk_kind_name(value->kind), vk_kind_name(inside.kind));
   if (inside.kind == VK_TENSOR && value->tensor.dtype != inside.tensor.dtype)
     return fail(p->err, SCONCE_UNSUPPORTED, "value %u is %s outside and %s inside a delegate",
                 index, vk_dtype_name(value->tensor.dtype), vk_dtype_name(inside.tensor.dtype));
@@ -282,8 +285,13 @@ static sconce_status add_delegate(struct program *p, const struct pte_instructio
   for (uint32_t i = 0; i < vk.n_values; i++) map[i] = NO_VALUE;
   TRY(join_inputs(p, call, &vk, map));
   for (uint32_t i = 0; i < vk.n_outputs; i++) {
-    uint32_t at = call->args.n - vk.n_outputs + i;
-    TRY(join(p, (uint32_t)fb_i32_at(call->args, at), &vk, fb_u32_at(vk.outputs, i), map));
+    uint32_t at = call->args.n - vk.n_outputs + i, id = fb_u32_at(vk.outputs, i);
+    uint32_t index = (uint32_t)fb_i32_at(call->args, at);
+    struct vk_value inside = vkgraph_value(&vk, id);
+    if (!matches(p, index, &inside))
+      return fail(p->err, SCONCE_BAD_GRAPH, "argument %u does not fit output %u of the delegate",
+                  at, i);
+    TRY(join(p, index, &vk, id, map));
   }
   return graph_add_delegate(p->g, &vk, map, p->err);
 }
@@ -347,6 +355,8 @@ static sconce_status set_border(struct program *p, struct fb_vec indices, bool i
     TRY(value_of(p, (uint32_t)fb_i32_at(indices, i), &id));
     (*out)[i] = id;
     if (p->g->values[id].kind != VK_TENSOR) continue;
+    if (input && p->g->values[id].tensor.input)
+      return fail(p->err, SCONCE_UNSUPPORTED, "input %u is an earlier input again", i);
     if (input)
       p->g->values[id].tensor.input = true;
     else

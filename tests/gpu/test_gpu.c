@@ -304,7 +304,7 @@ static void wrong_choices_name_what_there_is(void) {
   CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.disable = "f16,rays"}, &err), SCONCE_BAD_ARGUMENT,
               err, "'rays'");
   CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.limits = "buffer=lots"}, &err),
-              SCONCE_BAD_ARGUMENT, err, "'buffer=lots' is not a number");
+              SCONCE_BAD_ARGUMENT, err, "'buffer=lots' is not a positive number");
   CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.limits = "textures=1"}, &err), SCONCE_BAD_ARGUMENT,
               err, "unknown limit 'textures=1'");
   CHECK(gpu == NULL);
