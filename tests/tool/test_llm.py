@@ -40,7 +40,7 @@ class Toy:
 
 
 def test_generate_tells_the_goldens_story():
-    golden = json.loads((ROOT / "models/stories15M/4w.golden.json").read_text())
+    golden = json.loads((ROOT / "models/stories15M/stories15M-4w.golden.json").read_text())
     text = next(c for c in golden["cases"] if c["name"] == "greedy")["text"]
     out, err = run(SCONCE, "generate", "-m", STORIES, "-p", "Once upon a time", "--temp", "0", "-n", "40")
     assert text.startswith(out) and len(out) > 150, out
