@@ -587,6 +587,11 @@ static void a_large_file_is_loaded_without_a_second_copy(void) {
 }
 
 static void out_of_gpu_memory_at_load_is_an_error(void) {
+  struct gpu *gpu = test_gpu();
+  if (!gpu || strstr(gpu_info(gpu)->name, "SwiftShader")) {
+    test_skip("this driver's threads crash when the process has no memory left for them");
+    return;
+  }
   char path[256];
   if (!large_path(path)) {
     test_skip("no room for a large file, or no /proc");
