@@ -4,7 +4,9 @@
 #include "base/os.h"
 #include "gpu.h"
 
+#include <dirent.h>
 #include <stdarg.h>
+#include <sys/stat.h>
 
 enum outcome { PASSED, FAILED, SKIPPED };
 
@@ -95,6 +97,37 @@ unsigned char *test_read(const char *name, size_t *size) {
   unsigned char *data = test_read_path(path, size);
   if (!data) test_fail(__FILE__, __LINE__, "%s: cannot read", path);
   return data;
+}
+
+bool test_has_suffix(const char *name, const char *suffix) {
+  size_t n = strlen(name), k = strlen(suffix);
+  return n >= k && strcmp(name + n - k, suffix) == 0;
+}
+
+static void walk_shared(const char *folder, void (*each)(const char *path)) {
+  DIR *dir = opendir(folder);
+  if (!dir) return;
+  for (struct dirent *e; (e = readdir(dir));) {
+    char path[1024];
+    struct stat info;
+    if (e->d_name[0] == '.') continue;
+    snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+    if (stat(path, &info) != 0) continue;
+    if (S_ISDIR(info.st_mode))
+      walk_shared(path, each);
+    else if (test_has_suffix(path, ".pte") || test_has_suffix(path, ".ptd"))
+      each(path);
+  }
+  closedir(dir);
+}
+
+bool test_each_shared_file(void (*each)(const char *path)) {
+  const char *shared = getenv("SCONCE_SHARED");
+  if (shared)
+    walk_shared(shared, each);
+  else
+    test_skip("SCONCE_SHARED is not set");
+  return shared != NULL;
 }
 
 static void run_one(const struct test_suite *suite, const struct test *test) {

@@ -102,6 +102,10 @@ float test_random_float(uint64_t *state); /* in [-1, 1) */
 
 /* A file of test data below tests/data; the caller frees. NULL (and a failure) if missing. */
 unsigned char *test_read(const char *name, size_t *size);
+/* Calls each for every .pte and .ptd below the folder that SCONCE_SHARED names; skips the test and
+ * returns false where it names none. */
+bool test_each_shared_file(void (*each)(const char *path));
+bool test_has_suffix(const char *name, const char *suffix);
 /* The whole path of a file: read into memory, or NULL without a failure. */
 unsigned char *test_read_path(const char *path, size_t *size);
 

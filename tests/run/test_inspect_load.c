@@ -2,9 +2,6 @@
 #include "examples.h"
 #include "report.h"
 
-#include <dirent.h>
-#include <sys/stat.h>
-
 /* ---- GPU memory ------------------------------------------------------------------------------ */
 
 static void compare_load(const char *path, const void *data, size_t size) {
@@ -65,34 +62,9 @@ static void inspect_file(const char *path) {
   n_files++;
 }
 
-static bool has_suffix(const char *name, const char *suffix) {
-  size_t n = strlen(name), k = strlen(suffix);
-  return n >= k && strcmp(name + n - k, suffix) == 0;
-}
-
-static void inspect_folder(const char *folder) {
-  DIR *dir = opendir(folder);
-  if (!dir) return;
-  for (struct dirent *e; (e = readdir(dir));) {
-    char path[1024];
-    struct stat info;
-    if (e->d_name[0] == '.') continue;
-    snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-    if (stat(path, &info) != 0) continue;
-    if (S_ISDIR(info.st_mode)) inspect_folder(path);
-    if (has_suffix(path, ".pte") || has_suffix(path, ".ptd")) inspect_file(path);
-  }
-  closedir(dir);
-}
-
 static void every_real_file_in_every_form(void) {
-  const char *shared = getenv("SCONCE_SHARED");
-  if (!shared) {
-    test_skip("SCONCE_SHARED is not set");
-    return;
-  }
   n_files = n_planned = 0;
-  inspect_folder(shared);
+  if (!test_each_shared_file(inspect_file)) return;
   CHECK(n_files > 600);
   CHECK(n_planned > 0);
   if (n_planned) compare_load(some_planned, NULL, 0);

@@ -6,7 +6,6 @@
 #include "walk.h"
 
 #include <dirent.h>
-#include <sys/stat.h>
 
 /* ---- every file opens ------------------------------------------------------------------------ */
 
@@ -22,34 +21,9 @@ static void open_one(const char *path) {
   n_opened++;
 }
 
-static bool has_suffix(const char *name, const char *suffix) {
-  size_t n = strlen(name), k = strlen(suffix);
-  return n >= k && strcmp(name + n - k, suffix) == 0;
-}
-
-static void open_folder(const char *folder) {
-  DIR *dir = opendir(folder);
-  if (!dir) return;
-  for (struct dirent *e; (e = readdir(dir));) {
-    char path[1024];
-    struct stat info;
-    if (e->d_name[0] == '.') continue;
-    snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-    if (stat(path, &info) != 0) continue;
-    if (S_ISDIR(info.st_mode)) open_folder(path);
-    if (has_suffix(path, ".pte") || has_suffix(path, ".ptd")) open_one(path);
-  }
-  closedir(dir);
-}
-
 static void every_file_opens(void) {
-  const char *shared = getenv("SCONCE_SHARED");
-  if (!shared) {
-    test_skip("SCONCE_SHARED is not set");
-    return;
-  }
   n_opened = 0;
-  open_folder(shared);
+  if (!test_each_shared_file(open_one)) return;
   CHECK(n_opened > 600);
 }
 
@@ -127,7 +101,7 @@ static bool open_data(const char *path, struct os_map *map, struct ptd *out) {
   DIR *dir = opendir(folder);
   bool found = false;
   for (struct dirent *e; dir && !found && (e = readdir(dir));) {
-    if (!has_suffix(e->d_name, ".ptd")) continue;
+    if (!test_has_suffix(e->d_name, ".ptd")) continue;
     snprintf(file, sizeof file, "%.500s/%.255s", folder, e->d_name);
     found =
         os_map_open(map, file, NULL) == SCONCE_OK && ptd_open(out, map->bytes, NULL) == SCONCE_OK;
