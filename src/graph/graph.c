@@ -40,7 +40,10 @@ uint32_t graph_add_value(struct graph *g, enum vk_kind kind, sconce_error *err) 
   }
   struct value *v = &g->values[g->n_values];
   *v = (struct value){.kind = kind};
-  if (kind == VK_TENSOR) v->tensor.root = g->n_values;
+  if (kind == VK_TENSOR) {
+    v->tensor.root = g->n_values;
+    v->tensor.joined = NO_VALUE;
+  }
   return g->n_values++;
 }
 
@@ -288,6 +291,29 @@ sconce_status graph_packed(struct graph *g, uint32_t value, enum pack_form form,
   return constant_add(g, &g->packed, *out)
              ? SCONCE_OK
              : fail(err, SCONCE_NO_MEMORY, "no memory for a constant");
+}
+
+bool graph_join(struct graph *g, const uint32_t *values, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++) {
+    const struct value *v = values[i] < g->n_values ? &g->values[values[i]] : NULL;
+    if (!v || v->kind != VK_TENSOR || !v->tensor.constant || v->tensor.written ||
+        v->tensor.output || v->tensor.behind || v->tensor.joined != NO_VALUE)
+      return false;
+    for (uint32_t k = 0; k < i; k++)
+      if (values[k] == values[i]) return false;
+  }
+  for (uint32_t i = 0; i + 1 < n; i++) {
+    g->values[values[i]].tensor.joined = values[i + 1];
+    g->values[values[i + 1]].tensor.behind = true;
+  }
+  return true;
+}
+
+uint64_t graph_joined_size(const struct graph *g, uint32_t first) {
+  const struct tensor *t = &g->values[first].tensor;
+  const uint64_t from = t->base;
+  while (t->joined != NO_VALUE) t = &g->values[t->joined].tensor;
+  return t->base - from + tensor_nbytes_max(t);
 }
 
 sconce_status graph_scratch(struct graph *g, enum vk_dtype dtype, uint64_t numel, uint32_t *out,

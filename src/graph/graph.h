@@ -34,6 +34,9 @@ struct tensor {
   enum pack_form form;
   uint32_t root;    /* the value whose buffer this one uses; itself, or what it is a view of */
   uint32_t buffer;  /* of a root: index into graph->buffers */
+  uint64_t base;    /* where in that buffer it starts; not 0 for joined constants only */
+  uint32_t joined;  /* constant: the one behind it in the same buffer, or NO_VALUE */
+  bool behind;      /* …and it is itself behind another */
   const void *host; /* input: its elements in this dtype while a call is being planned, or NULL */
 };
 
@@ -81,6 +84,10 @@ struct node {
   uint32_t n_args;
   const uint32_t *args;        /* value ids; the last is the output (a ValueList if several) */
   uint32_t extra[NODE_EXTRAS]; /* values that op->prepare made: packed constants, scratch */
+  uint32_t order;              /* its place in the chain before the passes */
+  struct node *parts;          /* of a fused node: what it stands for, in their order */
+  uint32_t n_parts;
+  const void *fused; /* what its pass knows about it */
   struct record *records;
   uint32_t n_records, cap_records;
   bool stale; /* its records do not match its arguments */
@@ -91,7 +98,7 @@ enum buffer_kind { BUFFER_CONSTANT, BUFFER_STATE, BUFFER_INPUT, BUFFER_OUTPUT, B
 struct buffer {
   enum buffer_kind kind;
   uint64_t size;  /* bytes, a multiple of BUFFER_UNIT, not 0 */
-  uint32_t value; /* whose bytes initialise it: constants and state */
+  uint32_t value; /* whose bytes initialise it, with those joined to it: constants and state */
 };
 
 /* What a device lets kernels do, as operators see it; NULL limits never occur. */
@@ -127,6 +134,7 @@ struct graph {
   uint32_t call;          /* stamp of the call being planned, from 1 */
   uint32_t nodes_planned; /* nodes whose records the last call made anew */
   const char *force;      /* name of the kernel row to prefer, for tests and benches */
+  const char *passes_off; /* names of passes not to run, separated by commas; "all" */
   struct undo *undo;      /* what this call changed, newest first */
   struct undo *undo_free;
 };
@@ -147,13 +155,19 @@ SCONCE_CHECK sconce_status graph_add_node(struct graph *g, struct text name, uin
  * the caller has one already, else NO_VALUE on entry; it is complete on return. */
 SCONCE_CHECK sconce_status graph_add_delegate(struct graph *g, const struct vkgraph *vk,
                                               uint32_t *map, sconce_error *err);
-/* After the last node and with inputs and outputs set: views, prepare, buffers, a first plan at the
- * maximum dims. */
+/* After the last node and with inputs and outputs set: passes, views, prepare, buffers, a first plan
+ * at the maximum dims. */
 SCONCE_CHECK sconce_status graph_finish(struct graph *g, sconce_error *err);
 
 /* A constant in another layout; the same one for the same bytes and form. */
 SCONCE_CHECK sconce_status graph_packed(struct graph *g, uint32_t value, enum pack_form form,
                                         uint32_t *out, sconce_error *err);
+/* Constants that one kernel reads come to lie in one buffer, in this order, each at a multiple of
+ * the device's binding alignment. false: one of them is no constant, or is joined already. */
+bool graph_join(struct graph *g, const uint32_t *values, uint32_t n);
+/* Bytes from the first of joined constants to the end of the last; bases are known from buffers
+ * on. */
+uint64_t graph_joined_size(const struct graph *g, uint32_t first);
 /* Memory of a node's own, sized for the whole live range. */
 SCONCE_CHECK sconce_status graph_scratch(struct graph *g, enum vk_dtype dtype, uint64_t numel,
                                          uint32_t *out, sconce_error *err);

@@ -3,7 +3,11 @@
  * Constants and state persist and share memory with nothing transient. Inputs and outputs have
  * buffers of their own. Views take the buffer of what they view. The rest is packed greedily by
  * lifetime, oldest free buffer first: the GPU tracks hazards per buffer, and one that was idle for
- * long holds nobody up. */
+ * long holds nobody up.
+ *
+ * Time counts nodes, and inside a fused node its parts. What a fused node's parts pass among
+ * themselves lives from part to part; what it shares with others lives during the whole node, since
+ * its kernel reads and writes that at once. */
 #include "graph/op.h"
 
 #include "base/checked.h"
@@ -13,14 +17,16 @@
 #include <string.h>
 
 struct life {
-  uint32_t first, last; /* nodes; first > last: never used */
+  uint32_t first, last; /* times; first > last: never used */
+  uint32_t node;        /* that uses it, if it is only one; else NO_VALUE */
   uint64_t size;        /* bytes of the largest that lives in its buffer */
 };
 
 struct planner {
   struct graph *g;
   struct life *lives;            /* by value; of roots only */
-  uint32_t *busy_until;          /* by buffer: last node that uses it */
+  uint32_t *busy_until;          /* by buffer: last time that it is used */
+  uint32_t n_times;
   struct constant_set constants; /* that have buffers */
   sconce_error *err;
 };
@@ -47,35 +53,71 @@ static bool may_share(struct graph *g, uint32_t x, uint32_t y) {
   return tensor_nbytes_max(a) >= tensor_nbytes_max(b) || !owned(a);
 }
 
+static void join_view(struct graph *g, const struct node *n) {
+  if (!(n->op->flags & OP_VIEW)) return;
+  uint32_t x = n->args[0], y = out_id(n);
+  if (!is_tensor(g, x) || !is_tensor(g, y) || !may_share(g, x, y)) return;
+  uint32_t old_root = g->values[x].tensor.root;
+  if (!owned(&g->values[y].tensor)) {
+    g->values[y].tensor.root = old_root;
+    return;
+  }
+  /* y is an output: everything that shared with x now lives in the output's buffer. */
+  for (uint32_t v = 0; v < g->n_values; v++)
+    if (g->values[v].kind == VK_TENSOR && g->values[v].tensor.root == old_root)
+      g->values[v].tensor.root = y;
+}
+
 static void join_views(struct graph *g) {
   for (uint32_t i = 0; i < g->n_nodes; i++) {
     const struct node *n = &g->nodes[i];
-    if (!(n->op->flags & OP_VIEW)) continue;
-    uint32_t x = n->args[0], y = out_id(n);
-    if (!is_tensor(g, x) || !is_tensor(g, y) || !may_share(g, x, y)) continue;
-    uint32_t old_root = g->values[x].tensor.root;
-    if (!owned(&g->values[y].tensor)) {
-      g->values[y].tensor.root = old_root;
-      continue;
-    }
-    /* y is an output: everything that shared with x now lives in the output's buffer. */
-    for (uint32_t v = 0; v < g->n_values; v++)
-      if (g->values[v].kind == VK_TENSOR && g->values[v].tensor.root == old_root)
-        g->values[v].tensor.root = y;
+    for (uint32_t k = 0; k < n->n_parts; k++) join_view(g, &n->parts[k]);
+    if (n->n_parts == 0) join_view(g, n);
   }
 }
 
 /* ---- lifetimes ------------------------------------------------------------------------------- */
 
-static void use(struct planner *p, uint32_t id, uint32_t node) {
+/* When a node or a part runs, and what it is part of. */
+struct moment {
+  uint32_t node;
+  uint32_t time, from, to; /* from … to: of the whole fused node */
+};
+
+/* First all nodes say what they use, then how long that lives is known. */
+static void use(struct planner *p, uint32_t id, const struct moment *at, bool counting) {
   if (id == NO_VALUE) return;
   const struct value *v = &p->g->values[id];
   if (v->kind == VK_VALUE_LIST)
-    for (uint32_t i = 0; i < v->list.n; i++) use(p, v->list.ids[i], node);
+    for (uint32_t i = 0; i < v->list.n; i++) use(p, v->list.ids[i], at, counting);
   if (v->kind != VK_TENSOR) return;
   struct life *life = &p->lives[v->tensor.root];
-  if (node < life->first) life->first = node;
-  if (node > life->last) life->last = node;
+  if (counting) {
+    if (life->first > life->last) life->first = life->last = 0, life->node = at->node;
+    if (life->node != at->node) life->node = NO_VALUE;
+    return;
+  }
+  bool inside = life->node == at->node;
+  uint32_t first = inside ? at->time : at->from, last = inside ? at->time : at->to;
+  if (first < life->first) life->first = first;
+  if (last > life->last) life->last = last;
+}
+
+static void use_node(struct planner *p, const struct node *n, const struct moment *at,
+                     bool counting) {
+  for (uint32_t k = 0; k < n->n_args; k++) use(p, n->args[k], at, counting);
+  for (uint32_t k = 0; k < NODE_EXTRAS; k++) use(p, n->extra[k], at, counting);
+}
+
+static void use_all(struct planner *p, bool counting) {
+  p->n_times = 0;
+  for (uint32_t i = 0; i < p->g->n_nodes; i++) {
+    const struct node *n = &p->g->nodes[i];
+    struct moment at = {i, p->n_times, p->n_times, p->n_times + n->n_parts};
+    for (uint32_t k = 0; k < n->n_parts; k++, at.time++) use_node(p, &n->parts[k], &at, counting);
+    use_node(p, n, &at, counting);
+    p->n_times = at.to + 1;
+  }
 }
 
 static sconce_status find_lives(struct planner *p) {
@@ -89,11 +131,10 @@ static sconce_status find_lives(struct planner *p) {
     uint64_t size = tensor_nbytes_max(&g->values[i].tensor);
     if (size > life->size) life->size = size;
   }
-  for (uint32_t i = 0; i < g->n_nodes; i++) {
-    const struct node *n = &g->nodes[i];
-    for (uint32_t k = 0; k < n->n_args; k++) use(p, n->args[k], i);
-    for (uint32_t k = 0; k < NODE_EXTRAS; k++) use(p, n->extra[k], i);
-  }
+  use_all(p, true);
+  for (uint32_t i = 0; i < g->n_values; i++)
+    p->lives[i].first = UINT32_MAX, p->lives[i].last = 0;
+  use_all(p, false);
   return SCONCE_OK;
 }
 
@@ -122,8 +163,25 @@ static sconce_status place_constant(struct planner *p, uint32_t id) {
   return SCONCE_OK;
 }
 
+/* Constants that were joined: one buffer, each at an aligned place. */
+static void place_joined(struct planner *p, uint32_t first) {
+  struct graph *g = p->g;
+  uint64_t size = 0;
+  for (uint32_t id = first; id != NO_VALUE; id = g->values[id].tensor.joined) {
+    struct tensor *t = &g->values[id].tensor;
+    t->base = round_up(size, g->caps.storage_alignment ? g->caps.storage_alignment : 256);
+    t->buffer = g->n_buffers;
+    size = t->base + buffer_size(tensor_nbytes_max(t));
+  }
+  add_buffer(p, BUFFER_CONSTANT, size, first);
+}
+
 static sconce_status place_owned(struct planner *p, uint32_t id) {
   struct tensor *t = &p->g->values[id].tensor;
+  if (t->joined != NO_VALUE || t->behind) {
+    if (!t->behind) place_joined(p, id);
+    return SCONCE_OK;
+  }
   if (t->constant && !t->written) return place_constant(p, id);
   enum buffer_kind kind = t->constant ? BUFFER_STATE : t->output ? BUFFER_OUTPUT : BUFFER_INPUT;
   t->buffer = add_buffer(p, kind, p->lives[id].size, id);
@@ -152,18 +210,18 @@ static void place_transient(struct planner *p, uint32_t id) {
   t->buffer = best;
 }
 
-/* Roots in the order of their first use, scratch included; values are chained by that node. */
+/* Roots in the order of their first use, scratch included; values are chained by that time. */
 static sconce_status place_all(struct planner *p) {
   struct graph *g = p->g;
-  uint32_t *head = arena_new(&g->arena, uint32_t, g->n_nodes);
+  uint32_t *head = arena_new(&g->arena, uint32_t, p->n_times);
   uint32_t *next = arena_new(&g->arena, uint32_t, g->n_values);
   if (!head || !next) return fail(p->err, SCONCE_NO_MEMORY, "no memory to place tensors");
-  for (uint32_t i = 0; i < g->n_nodes; i++) head[i] = NO_VALUE;
+  for (uint32_t i = 0; i < p->n_times; i++) head[i] = NO_VALUE;
   for (uint32_t id = 0; id < g->n_values; id++) {
     if (g->values[id].kind != VK_TENSOR || g->values[id].tensor.root != id) continue;
     bool used = p->lives[id].first <= p->lives[id].last;
     const struct tensor *t = &g->values[id].tensor;
-    g->values[id].tensor.buffer = UINT32_MAX;
+    if (!t->behind) g->values[id].tensor.buffer = UINT32_MAX; /* the first of a join places all */
     if (t->input || t->output || (t->constant && used)) {
       TRY(place_owned(p, id));
     } else if (used) {
@@ -171,8 +229,8 @@ static sconce_status place_all(struct planner *p) {
       head[p->lives[id].first] = id;
     }
   }
-  for (uint32_t node = 0; node < g->n_nodes; node++)
-    for (uint32_t id = head[node]; id != NO_VALUE; id = next[id]) place_transient(p, id);
+  for (uint32_t time = 0; time < p->n_times; time++)
+    for (uint32_t id = head[time]; id != NO_VALUE; id = next[id]) place_transient(p, id);
   return SCONCE_OK;
 }
 
@@ -185,8 +243,11 @@ sconce_status memory_plan(struct graph *g, sconce_error *err) {
   if (!g->buffers || !p.busy_until)
     return fail(err, SCONCE_NO_MEMORY, "no memory for %u buffers", g->n_values);
   TRY(place_all(&p));
-  for (uint32_t id = 0; id < g->n_values; id++)
-    if (g->values[id].kind == VK_TENSOR) g->values[id].tensor.buffer = root_of(g, id)->buffer;
+  for (uint32_t id = 0; id < g->n_values; id++) {
+    if (g->values[id].kind != VK_TENSOR) continue;
+    g->values[id].tensor.buffer = root_of(g, id)->buffer;
+    g->values[id].tensor.base = root_of(g, id)->base;
+  }
   for (uint32_t i = 0; i < g->n_buffers; i++)
     if (g->buffers[i].size > g->caps.max_buffer)
       return fail(err, SCONCE_NO_GPU_MEMORY,

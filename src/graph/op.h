@@ -36,6 +36,9 @@ struct op {
 };
 extern const struct op *const op_families[]; /* ops/registry.c: lists that end with an empty row */
 
+/* For a fused node whose kernel does not fit: the records that its parts would make alone. */
+SCONCE_CHECK sconce_status emit_parts(struct plan *p, const struct node *n);
+
 /* ---- arguments ------------------------------------------------------------------------------- */
 
 /* A tensor argument; NULL and an error in p if it is none. */
@@ -92,7 +95,8 @@ SCONCE_CHECK sconce_status dispatch(struct plan *p, const struct kernel *row, co
  * alignment; 0 if not even one step does. For operands split by rows. */
 uint64_t rows_per_binding(const struct plan *p, uint64_t row_bytes, uint64_t rows);
 
-/* graph_finish's part in memory.c. */
+/* graph_finish's parts in rewrite.c and memory.c. */
+SCONCE_CHECK sconce_status rewrite_all(struct graph *g, sconce_error *err);
 SCONCE_CHECK sconce_status memory_plan(struct graph *g, sconce_error *err);
 
 static inline uint64_t div_up(uint64_t a, uint64_t b) { return (a + b - 1) / b; }

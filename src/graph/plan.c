@@ -117,6 +117,9 @@ static bool dirty(const struct graph *g, const struct node *n) {
   if (n->stale || reads_device(g, n)) return true;
   for (uint32_t i = 0; i < n->n_args; i++)
     if (changed(g, n->args[i])) return true;
+  for (uint32_t i = 0; i < n->n_parts; i++)
+    for (uint32_t k = 0; k < n->parts[i].n_args; k++)
+      if (changed(g, n->parts[i].args[k])) return true;
   return false;
 }
 
@@ -135,8 +138,10 @@ void graph_rollback(struct graph *g) {
   forget(g);
 }
 
+/* Of a fused node, the part that fails says so itself. */
 static sconce_status at_node(struct plan *p, sconce_status status) {
-  if (status != SCONCE_OK) error_prefix(p->err, "node %u (%s): ", p->node->index, p->node->name);
+  if (status != SCONCE_OK && p->node->n_parts == 0)
+    error_prefix(p->err, "node %u (%s): ", p->node->index, p->node->name);
   return status;
 }
 
@@ -158,14 +163,48 @@ static bool is_free_view(const struct graph *g, const struct node *n) {
   return x->kind == VK_TENSOR && y->kind == VK_TENSOR && x->tensor.root == y->tensor.root;
 }
 
+static sconce_status at_part(struct plan *p, const struct node *part, sconce_status status) {
+  if (status != SCONCE_OK && part != p->node)
+    error_prefix(p->err, "node %u (%s): ", part->index, part->name);
+  return status;
+}
+
+static sconce_status emit_one(struct plan *p, const struct node *n) {
+  if (n->op->flags & OP_HOST || is_empty(p->g, out_id(n)) || is_free_view(p->g, n))
+    return SCONCE_OK;
+  return at_part(p, n, n->op->emit(p, n));
+}
+
+sconce_status emit_parts(struct plan *p, const struct node *n) {
+  for (uint32_t i = 0; i < n->n_parts; i++) TRY(emit_one(p, &n->parts[i]));
+  return SCONCE_OK;
+}
+
+/* Fused kernels know nothing of views that must be copied. */
+static bool views_are_free(const struct graph *g, const struct node *n) {
+  for (uint32_t i = 0; i < n->n_parts; i++)
+    if (n->parts[i].op->flags & OP_VIEW && !is_free_view(g, &n->parts[i])) return false;
+  return true;
+}
+
 static sconce_status emit_node(struct plan *p) {
   struct node *n = p->node;
   n->n_records = 0;
   n->stale = true; /* until its records are whole */
-  if (!(n->op->flags & OP_HOST) && !is_empty(p->g, out_id(n)) && !is_free_view(p->g, n))
-    TRY(n->op->emit(p, n));
+  if (n->n_parts == 0)
+    TRY(emit_one(p, n));
+  else
+    TRY(views_are_free(p->g, n) ? n->op->emit(p, n) : emit_parts(p, n));
   n->stale = false;
   p->g->nodes_planned++;
+  return SCONCE_OK;
+}
+
+static sconce_status shape_node(struct plan *p) {
+  const struct node *n = p->node;
+  if (n->n_parts == 0) return n->op->shape(p, n);
+  for (uint32_t i = 0; i < n->n_parts; i++)
+    TRY(at_part(p, &n->parts[i], n->parts[i].op->shape(p, &n->parts[i])));
   return SCONCE_OK;
 }
 
@@ -177,7 +216,7 @@ sconce_status graph_plan(struct graph *g, sconce_error *err) {
   g->wanted = NO_VALUE;
   for (; to < g->n_nodes; to++) {
     p.node = &g->nodes[to];
-    if (dirty(g, p.node)) TRY(at_node(&p, p.node->op->shape(&p, p.node)));
+    if (dirty(g, p.node)) TRY(at_node(&p, shape_node(&p)));
     if (g->wanted != NO_VALUE) break;
   }
   for (uint32_t i = from; i < to; i++) {
@@ -193,8 +232,11 @@ sconce_status graph_plan(struct graph *g, sconce_error *err) {
 static sconce_status prepare_nodes(struct graph *g, sconce_error *err) {
   struct plan p = {.g = g, .err = err, .first = true};
   for (uint32_t i = 0; i < g->n_nodes; i++) {
-    p.node = &g->nodes[i];
-    if (p.node->op->prepare) TRY(at_node(&p, p.node->op->prepare(&p, p.node)));
+    struct node *n = &g->nodes[i];
+    for (uint32_t k = 0; k <= n->n_parts; k++) { /* parts first: a fused node uses what they made */
+      p.node = k < n->n_parts ? &n->parts[k] : n;
+      if (p.node->op->prepare) TRY(at_node(&p, p.node->op->prepare(&p, p.node)));
+    }
   }
   return SCONCE_OK;
 }
@@ -224,6 +266,7 @@ static sconce_status read_constants(struct graph *g, sconce_error *err) {
 
 sconce_status graph_finish(struct graph *g, sconce_error *err) {
   TRY(read_constants(g, err));
+  TRY(rewrite_all(g, err));
   TRY(prepare_nodes(g, err));
   TRY(memory_plan(g, err));
   TRY(emit_first(g, err));

@@ -70,8 +70,9 @@ static sconce_status create_buffers(struct exec *x, sconce_error *err) {
   for (uint32_t i = 0; i < g->n_buffers; i++) {
     const struct buffer *b = &g->buffers[i];
     TRY(gpu_buffer_open(x->gpu, use_of(b->kind), b->size, names[b->kind], &x->buffers[i], err));
-    if (use_of(b->kind) == GPU_PERSISTENT)
-      TRY(upload_constant(&upload, x->buffers[i], &g->values[b->value].tensor, err));
+    if (use_of(b->kind) != GPU_PERSISTENT) continue;
+    for (uint32_t id = b->value; id != NO_VALUE; id = g->values[id].tensor.joined)
+      TRY(upload_constant(&upload, x->buffers[i], &g->values[id].tensor, err));
   }
   uint64_t size = 0;
   for (uint32_t i = 0; i < g->n_outputs; i++) {
@@ -204,7 +205,7 @@ static struct gpu_binding binding_of(const struct exec *x, const struct operand 
   const struct tensor *t = &x->graph->values[o->value].tensor;
   uint64_t size = o->size ? o->size : tensor_nbytes_max(t);
   return (struct gpu_binding){
-      .buffer = x->buffers[t->buffer], .offset = o->offset, .size = buffer_size(size)};
+      .buffer = x->buffers[t->buffer], .offset = t->base + o->offset, .size = buffer_size(size)};
 }
 
 static sconce_status new_variant(struct exec *x, struct bound *b, const struct record *r,

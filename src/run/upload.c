@@ -63,7 +63,7 @@ static sconce_status upload_transposed(struct upload *u, struct gpu_buffer *to,
   for (uint64_t c = 0; c < cols && status == SCONCE_OK; c += step) {
     uint64_t end = c + step < cols ? c + step : cols;
     transpose(t->bytes.data, rows, cols, c, end, size, chunk);
-    status = put(u, to, c * line, (struct span){chunk, (size_t)((end - c) * line)}, err);
+    status = put(u, to, t->base + c * line, (struct span){chunk, (size_t)((end - c) * line)}, err);
   }
   block_resize(u->allocator, chunk, CHUNK, 0);
   return status;
@@ -73,5 +73,5 @@ sconce_status upload_constant(struct upload *u, struct gpu_buffer *to, const str
                               sconce_error *err) {
   if (u->fresh && all_zero(t->bytes)) return SCONCE_OK; /* new buffers are zero */
   if (t->form == PACK_TRANSPOSED) return upload_transposed(u, to, t, err);
-  return put(u, to, 0, t->bytes, err);
+  return put(u, to, t->base, t->bytes, err);
 }

@@ -1,0 +1,55 @@
+/* Passes: each finds nodes that one kernel can compute together, and fuses them.
+ *
+ * A fused node keeps the nodes that it stands for. Their shapes are computed as always, and where
+ * the fused kernel does not fit a live shape they make their own records: so a fused node is right
+ * for every shape, and switching a pass off changes nothing but the dispatches. */
+#ifndef GRAPH_REWRITE_H
+#define GRAPH_REWRITE_H
+
+#include "graph/op.h"
+
+#define NO_NODE UINT32_MAX
+
+struct rewrite {
+  struct graph *g;
+  uint32_t *maker;   /* by value: the node that computes it, or NO_NODE */
+  uint32_t *reader;  /* by value: a node that reads it, or NO_NODE */
+  uint32_t *readers; /* by value: nodes that read it; being an output counts as one more */
+  sconce_error *err;
+};
+
+struct pass {
+  const char *name;
+  /* Looks at the pattern that ends or begins at node i, and fuses if it is there. */
+  sconce_status (*at)(struct rewrite *r, uint32_t i);
+};
+extern const struct pass passes[]; /* ops/registry.c, in the order in which they run */
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+/* Node i if it is (still) there and has this operator, else NULL. */
+const struct node *node_of(const struct rewrite *r, uint32_t i, const char *name);
+/* The node that makes a value, seen through views that come between; NO_NODE if there is none. */
+uint32_t maker_of(const struct rewrite *r, uint32_t value);
+/* The value that a view shows, after any number of views. */
+uint32_t viewed(const struct rewrite *r, uint32_t value);
+/* The only node that reads what `value` shows, directly or through views; NO_NODE if there are
+ * several or the value is seen from outside. */
+uint32_t only_reader(const struct rewrite *r, uint32_t value);
+
+/* ---- fusing ---------------------------------------------------------------------------------- */
+
+/* Nodes to fuse, in any order; views between them come along. */
+struct fusion {
+  const struct op *op;
+  const char *name; /* for messages and profiles */
+  const void *fused;
+  uint32_t nodes[16];
+  uint32_t n;
+};
+/* They become one node at the place of the last. Nothing happens if another node between them needs
+ * what they make, or changes what they read: may_fuse tells. */
+bool may_fuse(const struct rewrite *r, struct fusion *f);
+SCONCE_CHECK sconce_status fuse(struct rewrite *r, struct fusion *f);
+
+#endif

@@ -1,0 +1,70 @@
+// y = silu(norm(x) · Gᵀ) · (norm(x) · Uᵀ) for few rows m; G and U lie in one buffer.
+// The norm (p.norm) is x / sqrt(mean(x²) + eps) · norm; its factor is applied to the sums.
+// A workgroup takes one m and p.blocks times WG / L · 2 rows of G and of U. As q4_gemv; n is even.
+// uses: grid q4_rows
+alias Reduced = f32;
+const WG = 256u;
+const L = 64u;
+struct Params {
+  m: u32,
+  n: u32, // rows of G and of U
+  k: u32,
+  groups: u32, // scales of a row
+  shift: u32,  // unit >> shift is its group
+  blocks: u32,
+  norm: u32,
+  eps: f32,
+  w_at: u32, // first unit of U; G begins at 0
+  s_at: u32, // first scale of U
+}
+@group(0) @binding(0) var<storage, read>       x: array<Quad>;      // (m, k)
+@group(0) @binding(1) var<storage, read>       norm: array<Quad>;   // (k)
+@group(0) @binding(2) var<storage, read>       w: array<vec4<u32>>; // two of (n, k / 32)
+@group(0) @binding(3) var<storage, read>       scales: array<u32>;  // two of (n, groups)
+@group(0) @binding(4) var<storage, read_write> y: array<u32>;       // (m, n)
+@group(0) @binding(5) var<uniform>             p: Params;
+
+var<private> squares: f32 = 0.0;
+
+fn staged(m: u32, at: u32) -> vec4<f32> {
+  let v = quad_get(x[m * (p.k / 4u) + at]);
+  if (p.norm == 0u) {
+    return v;
+  }
+  squares += dot(v, v);
+  return v * quad_get(norm[at]);
+}
+
+fn put(m: u32, row: u32, gate: vec2<f32>, up: vec2<f32>) {
+  let v = gate / (1.0 + exp(-gate)) * up;
+  for (var i = 0u; i < 2u; i += ELEMS) {
+    var word = 0u;
+    for (var lane = 0u; lane < ELEMS; lane++) {
+      word = elem_put(word, lane, v[i + lane]);
+    }
+    y[(m * p.n + row + i) / ELEMS] = word;
+  }
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) local: u32) {
+  let index = grid_group(group, groups);
+  let m = min(index % p.m, p.m - 1u);
+  let units = p.k / 32u;
+  var factor = 1.0;
+  for (var block = 0u; block < p.blocks; block++) {
+    let row = ((index / p.m * p.blocks + block) * (WG / L) + local / L) * 2u;
+    let at = min(row, p.n - 2u);
+    let rows = vec4<u32>(at, at + 1u, at, at + 1u);
+    let second = vec4<u32>(0u, 0u, 1u, 1u);
+    let sum = q4_rows(m, rows * units + second * p.w_at, rows * p.groups + second * p.s_at, units,
+                      p.shift, block == 0u, local);
+    if (block == 0u && p.norm != 0u) {
+      factor = inverseSqrt(group_add(squares, local) / f32(p.k) + p.eps);
+    }
+    if (local % L == 0u && row < p.n) {
+      put(m, row, sum.xy * factor, sum.zw * factor);
+    }
+  }
+}
