@@ -105,6 +105,12 @@ uint32_t only_reader(const struct rewrite *r, uint32_t value) {
   return NO_NODE;
 }
 
+const struct node *part_at(const struct node *n, uint32_t order) {
+  for (uint32_t i = 0; i < n->n_parts; i++)
+    if (n->parts[i].order == order) return &n->parts[i];
+  return NULL;
+}
+
 /* ---- fusing ---------------------------------------------------------------------------------- */
 
 static bool in(const struct fusion *f, uint32_t node) {
@@ -180,6 +186,33 @@ bool may_fuse(const struct rewrite *r, struct fusion *f) {
   return f->n && take_views(r, f) && may_move(r, f);
 }
 
+struct shown {
+  const struct rewrite *r;
+  const struct fusion *f;
+  uint32_t value;
+  bool others;
+};
+
+static void look_outside(void *user, uint32_t value, enum role role) {
+  struct shown *s = user;
+  if (role != MAKES || value == s->value) return;
+  uint32_t inside = 0;
+  for (uint32_t i = 0; i < s->f->n; i++) {
+    struct search search = {.value = value};
+    visit_node(&(struct visit){s->r->g, find_role, &search}, &s->r->g->nodes[s->f->nodes[i]]);
+    inside += search.roles[READS];
+  }
+  if (inside < s->r->readers[value]) s->others = true;
+}
+
+bool shows_only(const struct rewrite *r, struct fusion *f, uint32_t value) {
+  if (!may_fuse(r, f)) return false;
+  struct shown s = {r, f, value, false};
+  for (uint32_t i = 0; i < f->n; i++)
+    visit_node(&(struct visit){r->g, look_outside, &s}, &r->g->nodes[f->nodes[i]]);
+  return !s.others;
+}
+
 static uint32_t parts_of(const struct node *n) { return n->n_parts ? n->n_parts : 1; }
 
 /* Parts in the order of the chain, however the passes came by them. */
@@ -243,9 +276,10 @@ sconce_status rewrite_all(struct graph *g, sconce_error *err) {
     return fail(err, SCONCE_NO_MEMORY, "no memory for passes over %u values", g->n_values);
   for (uint32_t i = 0; i < g->n_nodes; i++) g->nodes[i].order = i;
   note_all(&r);
-  for (const struct pass *pass = passes; pass->name; pass++)
-    for (uint32_t i = 0; i < g->n_nodes && !is_off(g, pass->name); i++)
-      if (!is_gone(&g->nodes[i])) TRY(pass->at(&r, i));
+  for (const struct pass *const *family = pass_families; *family; family++)
+    for (const struct pass *pass = *family; pass->name; pass++)
+      for (uint32_t i = 0; i < g->n_nodes && !is_off(g, pass->name); i++)
+        if (!is_gone(&g->nodes[i])) TRY(pass->at(&r, i));
   close_gaps(g);
   return SCONCE_OK;
 }

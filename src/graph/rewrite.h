@@ -23,7 +23,7 @@ struct pass {
   /* Looks at the pattern that ends or begins at node i, and fuses if it is there. */
   sconce_status (*at)(struct rewrite *r, uint32_t i);
 };
-extern const struct pass passes[]; /* ops/registry.c, in the order in which they run */
+extern const struct pass *const pass_families[]; /* ops/registry.c: lists that end with an empty row */
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
@@ -36,6 +36,9 @@ uint32_t viewed(const struct rewrite *r, uint32_t value);
 /* The only node that reads what `value` shows, directly or through views; NO_NODE if there are
  * several or the value is seen from outside. */
 uint32_t only_reader(const struct rewrite *r, uint32_t value);
+
+/* A fused node's part by its place in the chain; NULL if it has none there. */
+const struct node *part_at(const struct node *n, uint32_t order);
 
 /* ---- fusing ---------------------------------------------------------------------------------- */
 
@@ -50,6 +53,8 @@ struct fusion {
 /* They become one node at the place of the last. Nothing happens if another node between them needs
  * what they make, or changes what they read: may_fuse tells. */
 bool may_fuse(const struct rewrite *r, struct fusion *f);
+/* …and would nobody else miss what they make, except `value`? */
+bool shows_only(const struct rewrite *r, struct fusion *f, uint32_t value);
 SCONCE_CHECK sconce_status fuse(struct rewrite *r, struct fusion *f);
 
 #endif

@@ -12,11 +12,13 @@
   X(linear) \
   X(linear_dq8) \
   X(linear_q4) \
+  X(linear_q4_fused) \
   X(permute) \
   X(reduce) \
   X(rms_norm) \
   X(rope) \
   X(sdpa) \
+  X(sdpa_fused) \
   X(slice) \
   X(softmax) \
   X(symint) \
@@ -36,6 +38,21 @@ const struct op *const op_families[] = {
         NULL,
 };
 
-const struct pass passes[] = {
-    {0},
+/* In the order in which they run. */
+/* clang-format off */
+#define PASSES(X) \
+  X(linear_q4) \
+  X(sdpa) \
+  /* end */
+/* clang-format on */
+
+#define X(family) extern const struct pass passes_##family[];
+PASSES(X)
+#undef X
+
+const struct pass *const pass_families[] = {
+#define X(family) passes_##family,
+    PASSES(X)
+#undef X
+        NULL,
 };

@@ -32,11 +32,11 @@ struct problem {
 
 /* An H200 wants about 500 workgroups at 8,000 keys (128 keys each: 15.5 µs, 256: 17 µs), and more
  * of them than 128 keys give at 512 (64: 5.5 µs). */
-static uint32_t chunk_of(uint32_t keys) {
+uint32_t attention_chunk(uint32_t keys) {
   return keys > CHUNK_LONG_FROM ? CHUNK_LONG : CHUNK_SHORT;
 }
 static uint32_t chunks_of(uint32_t keys) {
-  return keys ? (uint32_t)div_up(keys, chunk_of(keys)) : 1;
+  return keys ? (uint32_t)div_up(keys, attention_chunk(keys)) : 1;
 }
 /* The most chunks of any number of keys up to this one. */
 static uint32_t chunks_max(uint32_t keys) {
@@ -44,18 +44,17 @@ static uint32_t chunks_max(uint32_t keys) {
   uint32_t a = chunks_of(brief), b = chunks_of(keys);
   return a > b ? a : b;
 }
-/* Threads that share a key: four quads each. */
-static uint32_t lanes_of(uint32_t dim) { return dim <= 64 ? 4 : dim <= 128 ? 8 : 16; }
+uint32_t attention_lanes(uint32_t dim) { return dim <= 64 ? 4 : dim <= 128 ? 8 : 16; }
 
 static bool split(const struct problem *x, bool half) {
   const struct attention *a = x->a;
   return a->half == half && a->dim % 4 == 0 && a->dim <= SPLIT_DIM && a->seq <= SPLIT_SEQ &&
-         (uint64_t)a->seq * a->heads * chunks_of(a->keys) * a->dim <= x->scratch;
+         (uint64_t)a->seq * a->heads * chunks_of(a->keys) * (a->dim + 4) <= x->scratch;
 }
 static bool split_f32(const void *x, const struct caps *c) { return (void)c, split(x, false); }
 static bool split_f16(const void *x, const struct caps *c) { return (void)c, split(x, true); }
 static bool wide_enough(const void *problem, const struct caps *c) {
-  return c->subgroup_min >= lanes_of(((const struct problem *)problem)->a->dim);
+  return c->subgroup_min >= attention_lanes(((const struct problem *)problem)->a->dim);
 }
 static bool split_sub_f32(const void *x, const struct caps *c) {
   return split(x, false) && wide_enough(x, c);
@@ -124,10 +123,10 @@ sconce_status attention_prepare(struct plan *p, struct node *n, const struct att
   if (most > SPLIT_BYTES) most = SPLIT_BYTES;
   uint64_t row = (uint64_t)a->heads * chunks_max(a->rows); /* (heads, chunks) of one query */
   uint32_t seq = a->seq < SPLIT_SEQ ? a->seq : SPLIT_SEQ;
-  while (seq && row * seq * a->dim * 4 > most) seq--;
+  row *= a->dim + 4; /* values; maximum and sum */
+  while (seq && row * seq * 4 > most) seq--;
   if (!seq) return SCONCE_OK;
-  TRY(graph_scratch(p->g, VK_FLOAT32, row * seq * a->dim, &n->extra[0], p->err));
-  return graph_scratch(p->g, VK_FLOAT32, row * seq * 2, &n->extra[1], p->err);
+  return graph_scratch(p->g, VK_FLOAT32, row * seq, &n->extra[0], p->err);
 }
 
 static struct attn_plain_params params_of(const struct attention *a, uint32_t unit) {
@@ -145,13 +144,19 @@ static struct attn_plain_params params_of(const struct attention *a, uint32_t un
                                 .head_major = a->head_major,
                                 .masked = a->bias != NO_VALUE,
                                 .mask_heads = a->mask_heads ? a->mask_heads : 1,
-                                .chunk = chunk_of(a->keys),
+                                .chunk = attention_chunk(a->keys),
                                 .chunks = chunks_of(a->keys),
-                                .lanes = lanes_of(a->dim),
+                                .lanes = attention_lanes(a->dim),
                                 .scale = (float)a->scale,
                                 .never = -INFINITY};
   memcpy(u.mask, a->mask, sizeof u.mask);
   return u;
+}
+
+sconce_status attention_merge(struct plan *p, const struct node *n, const struct attention *a) {
+  struct attn_plain_params u = params_of(a, 4);
+  return dispatch(p, choose(p, attention_merges, &(struct problem){.a = a}), &u,
+                  (uint64_t)a->seq * a->heads, OPERANDS({n->extra[0]}, {a->out}));
 }
 
 static sconce_status emit_split(struct plan *p, const struct node *n, const struct attention *a,
@@ -160,9 +165,8 @@ static sconce_status emit_split(struct plan *p, const struct node *n, const stru
   uint64_t sets = div_up((uint64_t)a->seq * a->group, row->tile[0]) * (a->heads / a->group);
   uint32_t bias = a->bias == NO_VALUE ? a->q : a->bias;
   TRY(dispatch(p, row, &u, sets * u.chunks,
-               OPERANDS({a->q}, {a->k}, {a->v}, {bias}, {n->extra[0]}, {n->extra[1]})));
-  return dispatch(p, choose(p, attention_merges, &(struct problem){.a = a}), &u,
-                  (uint64_t)a->seq * a->heads, OPERANDS({n->extra[0]}, {n->extra[1]}, {a->out}));
+               OPERANDS({a->q}, {a->k}, {a->v}, {bias}, {n->extra[0]})));
+  return attention_merge(p, n, a);
 }
 
 sconce_status attention_emit(struct plan *p, const struct node *n, const struct attention *a) {

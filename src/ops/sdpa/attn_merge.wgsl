@@ -25,10 +25,9 @@ struct Params {
   scale: f32,
   never: f32, // −inf, which WGSL cannot write down
 }
-@group(0) @binding(0) var<storage, read>       parts: array<vec4<f32>>; // (kv heads, rows, chunks, dim)
-@group(0) @binding(1) var<storage, read>       stats: array<vec2<f32>>; // (kv heads, rows, chunks): maximum, sum
-@group(0) @binding(2) var<storage, read_write> out: array<Quad>;        // like q
-@group(0) @binding(3) var<uniform>             p: Params;
+@group(0) @binding(0) var<storage, read>       parts: array<vec4<f32>>; // (kv heads, rows, chunks, dim + 1): values; maximum and sum
+@group(0) @binding(1) var<storage, read_write> out: array<Quad>;        // like q
+@group(0) @binding(2) var<uniform>             p: Params;
 var<workgroup> sums: array<vec4<f32>, WG>;
 var<workgroup> totals: array<f32, WG>;
 
@@ -42,7 +41,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let begin = index * p.chunks;
   var most = LOWEST;
   for (var i = local; i < p.chunks; i += WG) {
-    most = max(most, stats[begin + i].x);
+    most = max(most, parts[(begin + i) * (p.dim + 1u) + p.dim].x);
   }
   most = group_max(most, local);
   let wide = 4u * p.lanes;
@@ -50,11 +49,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var acc = vec4<f32>();
   var sum = 0.0;
   for (var i = local / wide; i < p.chunks; i += WG / wide) {
-    let stat = stats[begin + i];
+    let at = (begin + i) * (p.dim + 1u);
+    let stat = parts[at + p.dim];
     let weight = exp(stat.x - most);
     sum += weight * stat.y;
     if (d < p.dim) {
-      acc += weight * parts[(begin + i) * p.dim + d];
+      acc += weight * parts[at + d];
     }
   }
   sums[local] = acc;

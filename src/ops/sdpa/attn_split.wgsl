@@ -1,12 +1,10 @@
 // Attention of few queries over many keys, first half: a workgroup takes one head of k and v, four
 // rows (query, head) that share it, and a chunk of keys; it writes the chunk's maximum, sum of
 // weights and weighted values, and attn_merge joins the chunks.
-// A key is read by `lanes` threads, four quads each; then a value row by 4 · lanes threads.
-// uses: grid
+// uses: grid attn_chunk
 alias Reduced = vec4<f32>; // by row
 const WG = 256u;
 const MOST = 128u; // keys of a chunk
-const LOWEST = -3.4028234e38;
 struct Params {
   seq: u32,     // queries of a head
   heads: u32,   // of q, all batches
@@ -32,25 +30,41 @@ struct Params {
 @group(0) @binding(1) var<storage, read>       k: array<Quad>;
 @group(0) @binding(2) var<storage, read>       v: array<Quad>;
 @group(0) @binding(3) var<storage, read>       bias: array<u32>;
-@group(0) @binding(4) var<storage, read_write> parts: array<vec4<f32>>; // (kv heads, rows, chunks, dim)
-@group(0) @binding(5) var<storage, read_write> stats: array<vec2<f32>>; // (kv heads, rows, chunks): maximum, sum
-@group(0) @binding(6) var<uniform>             p: Params;
-var<workgroup> query: array<vec4<f32>, 256>;    // (4 rows, dim)
-var<workgroup> weights: array<vec4<f32>, MOST>; // (keys): four rows
-var<workgroup> sums: array<vec4<f32>, WG>;
+@group(0) @binding(4) var<storage, read_write> parts: array<vec4<f32>>; // (kv heads, rows, chunks, dim + 1): values; maximum and sum
+@group(0) @binding(5) var<uniform>             p: Params;
+
+var<private> kv_head: u32;
+var<private> row: u32;   // the first of four
+var<private> start: u32; // the chunk's first key
+var<private> base: u32;  // where its row begins
+
+fn key_quad(i: u32, d: u32) -> vec4<f32> { return quad_get(k[base + i * p.k_token + d]); }
+fn value_quad(i: u32, d: u32) -> vec4<f32> { return quad_get(v[base + i * p.k_token + d]); }
 
 // Row r of a head of k and v belongs to query r / group.
-fn masked_score(s: f32, kv_head: u32, r: u32, key: u32) -> f32 {
-  let token = r / p.group;
+fn masked(s: f32, r: u32, i: u32) -> f32 {
+  let token = (row + r) / p.group;
+  let key = start + i;
   if (key >= p.keys || key > p.first + token || token >= p.seq) {
     return p.never;
   }
   if (p.masked == 0u) {
     return s;
   }
-  let head = kv_head * p.group + r % p.group;
+  let head = kv_head * p.group + (row + r) % p.group;
   let b = head / p.mask_heads * p.mask.x + head % p.mask_heads * p.mask.y + token * p.mask.z + key * p.mask.w;
   return s + elem_get(bias[b / ELEMS], b % ELEMS);
+}
+
+fn put_part(r: u32, d: u32, total: vec4<f32>, most: f32, sum: f32) {
+  if (row + r >= p.seq * p.group) {
+    return;
+  }
+  let at = ((kv_head * p.seq * p.group + row + r) * p.chunks + start / p.chunk) * (p.dim + 1u);
+  parts[at + d] = total;
+  if (d == 0u) {
+    parts[at + p.dim] = vec4<f32>(most, sum, 0.0, 0.0);
+  }
 }
 
 @compute @workgroup_size(WG)
@@ -59,84 +73,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let rows = p.seq * p.group;
   let sets = (rows + 3u) / 4u;
   let index = grid_group(group, groups);
-  let chunk = index % p.chunks;
-  let row = index / p.chunks % sets * 4u;
-  let kv_head = index / p.chunks / sets;
-  if (kv_head * p.group >= p.heads) {
+  row = index / p.chunks % sets * 4u;
+  kv_head = index / p.chunks / sets;
+  start = index % p.chunks * p.chunk;
+  if (index / p.chunks / sets * p.group >= p.heads) {
     return;
   }
+  base = kv_head * p.k_head + start * p.k_token;
   for (var i = local; i < 4u * p.dim; i += WG) {
     let r = min(row + i / p.dim, rows - 1u);
     let at = r / p.group * p.q_token + (kv_head * p.group + r % p.group) * p.q_head;
     query[i] = quad_get(q[at + i % p.dim]);
   }
   workgroupBarrier();
-
-  let start = chunk * p.chunk;
-  let count = min(p.chunk, p.keys - start); // keys here
-  let base = kv_head * p.k_head + start * p.k_token;
-  let lane = local % p.lanes;
-  for (var turn = 0u; turn < count; turn += WG / p.lanes) {
-    let mine = turn + local / p.lanes;
-    let at = base + min(mine, count - 1u) * p.k_token;
-    var s = vec4<f32>();
-    for (var i = 0u; i < 4u; i++) {
-      let d = lane + i * p.lanes;
-      if (d < p.dim) {
-        let key = quad_get(k[at + d]);
-        s += vec4<f32>(dot(key, query[d]), dot(key, query[p.dim + d]), dot(key, query[2u * p.dim + d]),
-                       dot(key, query[3u * p.dim + d]));
-      }
-    }
-    s = lanes_add(s, local, p.lanes) * p.scale;
-    if (lane == 0u && mine < count) {
-      for (var r = 0u; r < 4u; r++) {
-        s[r] = masked_score(s[r], kv_head, row + r, start + mine);
-      }
-      weights[mine] = s;
-    }
-  }
-  workgroupBarrier();
-
-  var s = vec4<f32>(p.never);
-  if (local < count) {
-    s = weights[local];
-  }
-  let most = max(vec4<f32>(LOWEST), group_max(s, local));
-  let weight = select(exp(s - most), vec4<f32>(), s < vec4<f32>(LOWEST));
-  let sum = group_add(weight, local);
-  if (local < count) {
-    weights[local] = weight;
-  }
-  workgroupBarrier();
-
-  let wide = 4u * p.lanes; // threads of a value row
-  let d = local % wide;
-  var acc: array<vec4<f32>, 4>;
-  if (d < p.dim) {
-    for (var i = local / wide; i < count; i += WG / wide) {
-      let value = quad_get(v[base + i * p.k_token + d]);
-      let w = weights[i];
-      acc[0] += w.x * value;
-      acc[1] += w.y * value;
-      acc[2] += w.z * value;
-      acc[3] += w.w * value;
-    }
-  }
-  for (var r = 0u; r < 4u; r++) {
-    sums[local] = acc[r];
-    workgroupBarrier();
-    if (local < p.dim && row + r < rows) {
-      var total = sums[local];
-      for (var i = 1u; i < WG / wide; i++) {
-        total += sums[local + i * wide];
-      }
-      let to = (kv_head * rows + row + r) * p.chunks + chunk;
-      parts[to * p.dim + local] = total;
-      if (local == 0u) {
-        stats[to] = vec2<f32>(most[r], sum[r]);
-      }
-    }
-    workgroupBarrier();
-  }
+  attend(min(p.chunk, p.keys - index % p.chunks * p.chunk), local);
 }

@@ -101,6 +101,15 @@ static sconce_status read_cached(struct plan *p, const struct node *n, struct ca
   return arg_float_or(p, n, mask + 3, 1 / sqrt(c->a.dim), &c->a.scale);
 }
 
+sconce_status attention_cached(struct plan *p, const struct node *n, struct attention *a,
+                               int64_t *start) {
+  struct cached c;
+  TRY(read_cached(p, n, &c));
+  *a = c.a;
+  *start = c.start;
+  return SCONCE_OK;
+}
+
 static sconce_status shape_cached(struct plan *p, const struct node *n) {
   struct cached c;
   TRY(read_cached(p, n, &c));

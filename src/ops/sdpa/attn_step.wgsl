@@ -1,0 +1,137 @@
+// Attention of one new token: turns its queries and its key by their position's angles, appends key
+// and value to the caches, and attends. A workgroup takes one head of k and v, four heads of q that
+// share it, and a chunk of keys, as in attn_split; the one with the last chunk appends. The new key
+// is never read from the cache here. FINAL: there is one chunk, and `parts` is the result.
+// PAIRS: (2i, 2i + 1) turn, a table row has an angle per pair.  Otherwise: (i, i + rotary / 2), a
+// table row has a column per element; elements from `rotary` on pass through.
+// uses: grid attn_chunk
+alias Reduced = vec4<f32>; // by row
+const FINAL = false;
+const WG = 256u;
+const MOST = 128u; // keys of a chunk
+struct Params {
+  heads: u32,  // of q
+  group: u32,  // heads of q that share a head of k and v
+  dim: u32,    // of a head; quads
+  keys: u32,   // the new one included
+  chunk: u32,  // keys of a workgroup
+  chunks: u32,
+  lanes: u32,  // threads that share a key
+  pairs: u32,
+  rotary: u32, // leading elements of a head that turn
+  at: u32,     // first element of the position's row in the tables
+  scale: f32,
+  never: f32,  // −inf, which WGSL cannot write down
+}
+@group(0) @binding(0) var<storage, read>       q: array<Quad>;     // (heads, dim)
+@group(0) @binding(1) var<storage, read>       k_new: array<Quad>; // (kv heads, dim)
+@group(0) @binding(2) var<storage, read>       v_new: array<Quad>;
+@group(0) @binding(3) var<storage, read>       cosine: array<u32>;
+@group(0) @binding(4) var<storage, read>       sine: array<u32>;
+@group(0) @binding(5) var<storage, read_write> k: array<Quad>;     // (tokens, kv heads, dim)
+@group(0) @binding(6) var<storage, read_write> v: array<Quad>;
+@group(0) @binding(7) var<storage, read_write> parts: array<Part>; // as in attn_split, or (heads, dim)
+@group(0) @binding(8) var<uniform>             p: Params;
+var<workgroup> fresh: array<vec4<f32>, 64>; // (dim) the new key
+
+var<private> kv_head: u32;
+var<private> row: u32;   // the first of four heads
+var<private> start: u32; // the chunk's first key
+var<private> base: u32;  // where its row begins
+
+fn angle(of_sine: bool, column: u32) -> f32 {
+  let at = p.at + column;
+  if (of_sine) {
+    return elem_get(sine[at / ELEMS], at % ELEMS);
+  }
+  return elem_get(cosine[at / ELEMS], at % ELEMS);
+}
+
+// The quad whose elements turn with those of quad d.
+fn mate(d: u32) -> u32 {
+  let half = p.rotary / 8u;
+  if (p.pairs != 0u || d >= 2u * half) {
+    return d;
+  }
+  return select(d - half, d + half, d < half);
+}
+
+fn turned(own: vec4<f32>, other: vec4<f32>, d: u32) -> vec4<f32> {
+  if (p.pairs != 0u) {
+    let c = vec2<f32>(angle(false, 2u * d), angle(false, 2u * d + 1u));
+    let s = vec2<f32>(angle(true, 2u * d), angle(true, 2u * d + 1u));
+    return own * c.xxyy + vec4<f32>(-own.y, own.x, -own.w, own.z) * s.xxyy;
+  }
+  if (4u * d >= p.rotary) {
+    return own;
+  }
+  var c = vec4<f32>();
+  var s = vec4<f32>();
+  for (var i = 0u; i < 4u; i++) {
+    c[i] = angle(false, 4u * d + i);
+    s[i] = angle(true, 4u * d + i);
+  }
+  return own * c + select(other, -other, 8u * d < p.rotary) * s;
+}
+
+fn key_quad(i: u32, d: u32) -> vec4<f32> {
+  if (start + i == p.keys - 1u) {
+    return fresh[d];
+  }
+  return quad_get(k[base + i * (p.heads / p.group * p.dim) + d]);
+}
+fn value_quad(i: u32, d: u32) -> vec4<f32> {
+  if (start + i == p.keys - 1u) {
+    return quad_get(v_new[kv_head * p.dim + d]);
+  }
+  return quad_get(v[base + i * (p.heads / p.group * p.dim) + d]);
+}
+fn masked(s: f32, r: u32, i: u32) -> f32 { return s; }
+
+fn put_part(r: u32, d: u32, total: vec4<f32>, most: f32, sum: f32) {
+  if (row + r >= p.group) {
+    return;
+  }
+  let head = kv_head * p.group + row + r;
+  if (FINAL) {
+    parts[head * p.dim + d] = part_put(select(total / sum, vec4<f32>(), sum == 0.0));
+    return;
+  }
+  let at = (head * p.chunks + start / p.chunk) * (p.dim + 1u);
+  parts[at + d] = part_put(total);
+  if (d == 0u) {
+    parts[at + p.dim] = part_put(vec4<f32>(most, sum, 0.0, 0.0));
+  }
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) local: u32) {
+  let sets = (p.group + 3u) / 4u;
+  let index = grid_group(group, groups);
+  let chunk = index % p.chunks;
+  row = index / p.chunks % sets * 4u;
+  kv_head = index / p.chunks / sets;
+  start = chunk * p.chunk;
+  if (index / p.chunks / sets * p.group >= p.heads) {
+    return;
+  }
+  let token = p.heads / p.group * p.dim; // quads of all heads of k
+  base = start * token + kv_head * p.dim;
+  for (var i = local; i < 4u * p.dim; i += WG) {
+    let d = i % p.dim;
+    let at = (kv_head * p.group + min(row + i / p.dim, p.group - 1u)) * p.dim;
+    query[i] = turned(quad_get(q[at + d]), quad_get(q[at + mate(d)]), d);
+  }
+  if (chunk == p.chunks - 1u && local < p.dim) {
+    let at = kv_head * p.dim;
+    let key = quad_put(turned(quad_get(k_new[at + local]), quad_get(k_new[at + mate(local)]), local));
+    fresh[local] = quad_get(key);
+    if (row == 0u) {
+      k[(p.keys - 1u) * token + at + local] = key;
+      v[(p.keys - 1u) * token + at + local] = v_new[at + local];
+    }
+  }
+  workgroupBarrier();
+  attend(min(p.chunk, p.keys - chunk * p.chunk), local);
+}

@@ -1,0 +1,164 @@
+/* One new token: rotary embedding, append to the caches and attention in one kernel, and attn_merge
+ * where the keys are split. Other counts of tokens run as the nodes came. */
+#include "attention.h"
+#include "graph/rewrite.h"
+
+#include "attn_step.wgsl.h"
+
+#include <math.h>
+
+enum { Q, K, COS, SIN, START }; /* of the rotation */
+enum { DIM_MAX = 256, WHOLE = 128 };
+
+struct problem {
+  const struct attention *a;
+  bool whole; /* all keys in one chunk */
+};
+
+static bool is(const void *problem, bool half, bool whole) {
+  const struct problem *x = problem;
+  return x->a->half == half && x->whole == whole;
+}
+static bool whole_f32(const void *x, const struct caps *c) { return (void)c, is(x, false, true); }
+static bool whole_f16(const void *x, const struct caps *c) { return (void)c, is(x, true, true); }
+static bool split_f32(const void *x, const struct caps *c) { return (void)c, is(x, false, false); }
+static bool split_f16(const void *x, const struct caps *c) { return (void)c, is(x, true, false); }
+static bool wide(const void *x, const struct caps *c) {
+  return c->subgroup_min >= attention_lanes(((const struct problem *)x)->a->dim);
+}
+static bool whole_sub_f32(const void *x, const struct caps *c) {
+  return is(x, false, true) && wide(x, c);
+}
+static bool whole_sub_f16(const void *x, const struct caps *c) {
+  return is(x, true, true) && wide(x, c);
+}
+static bool split_sub_f32(const void *x, const struct caps *c) {
+  return is(x, false, false) && wide(x, c);
+}
+static bool split_sub_f16(const void *x, const struct caps *c) {
+  return is(x, true, false) && wide(x, c);
+}
+
+#define F32 "use=quad_f32 use=elem_f32 "
+#define F16 "use=quad_f16 use=elem_f16 "
+#define WHOLE_PART "FINAL=true use=part_quad "
+#define SPLIT_PART "use=part_f32 "
+static const struct kernel kernels[] = {
+    {"whole_sub_f32", &attn_step_wgsl, F32 WHOLE_PART "use=group_subgroup", NEEDS_SUBGROUPS,
+     whole_sub_f32, {4}, 256, 12288},
+    {"whole_sub_f16", &attn_step_wgsl, F16 WHOLE_PART "use=group_subgroup", NEEDS_SUBGROUPS,
+     whole_sub_f16, {4}, 256, 12288},
+    {"split_sub_f32", &attn_step_wgsl, F32 SPLIT_PART "use=group_subgroup", NEEDS_SUBGROUPS,
+     split_sub_f32, {4}, 256, 12288},
+    {"split_sub_f16", &attn_step_wgsl, F16 SPLIT_PART "use=group_subgroup", NEEDS_SUBGROUPS,
+     split_sub_f16, {4}, 256, 12288},
+    {"whole_f32", &attn_step_wgsl, F32 WHOLE_PART "use=group_tree", 0, whole_f32, {4}, 256, 15360},
+    {"whole_f16", &attn_step_wgsl, F16 WHOLE_PART "use=group_tree", 0, whole_f16, {4}, 256, 15360},
+    {"split_f32", &attn_step_wgsl, F32 SPLIT_PART "use=group_tree", 0, split_f32, {4}, 256, 15360},
+    {"split_f16", &attn_step_wgsl, F16 SPLIT_PART "use=group_tree", 0, split_f16, {4}, 256, 15360},
+    {0},
+};
+
+/* ---- emit ------------------------------------------------------------------------------------ */
+
+struct step {
+  struct attention a;
+  const struct node *rope, *sdpa;
+  int64_t start; /* tokens in the caches */
+  bool pairs;
+  uint32_t rotary, at;
+};
+
+static bool is_pairs(const struct node *rope) { return rope->n_args == 5; }
+
+/* false: not a shape for this kernel. */
+static bool read_step(struct plan *p, const struct node *n, struct step *s) {
+  const uint32_t *orders = n->fused;
+  *s = (struct step){.rope = part_at(n, orders[0]), .sdpa = part_at(n, orders[1])};
+  if (attention_cached(p, s->sdpa, &s->a, &s->start) != SCONCE_OK) return false;
+  const struct tensor *cos = tensor_at(p, s->rope->args[COS]), *sin = tensor_at(p, s->rope->args[SIN]);
+  const struct tensor *q = tensor_at(p, s->rope->args[Q]);
+  if (!cos || !sin || !q || cos->rank == 0 || cos->dtype != q->dtype || sin->dtype != q->dtype)
+    return false;
+  const uint32_t width = cos->dim_live[cos->rank - 1];
+  int64_t row = 0;
+  s->pairs = is_pairs(s->rope);
+  s->rotary = s->pairs ? s->a.dim : width;
+  if (!s->pairs && arg_int(p, s->rope, START, &row) != SCONCE_OK) return false;
+  if (p->first) row = 0;
+  if (row < 0 || ((uint64_t)row + 1) * width > tensor_numel(cos) ||
+      ((uint64_t)row + 1) * width > tensor_numel(sin))
+    return false;
+  s->at = (uint32_t)row * width;
+  return s->a.seq == 1 && s->a.bias == NO_VALUE && s->a.dim % 4 == 0 && s->a.dim <= DIM_MAX &&
+         s->a.keys == s->start + 1 && (s->pairs ? width == s->a.dim / 2 : s->rotary % 8 == 0) &&
+         s->rotary <= s->a.dim;
+}
+
+static sconce_status emit_step(struct plan *p, const struct node *n) {
+  struct step s;
+  sconce_error quiet = *p->err; /* a shape that does not fit is no error */
+  bool fits = read_step(p, n, &s);
+  *p->err = quiet;
+  const struct tensor *scratch = fits ? tensor_at(p, s.sdpa->extra[0]) : NULL;
+  struct problem problem = {&s.a, fits && s.a.keys <= WHOLE};
+  const uint32_t chunk = problem.whole ? WHOLE : attention_chunk(s.a.keys);
+  const uint32_t chunks = (uint32_t)div_up(s.a.keys, chunk);
+  if (fits && !problem.whole)
+    fits = scratch &&
+           (uint64_t)s.a.heads * chunks * (s.a.dim + 4) <= tensor_numel_max(scratch);
+  if (!fits) return emit_parts(p, n);
+  const struct kernel *row = choose(p, kernels, &problem);
+  if (!row) return p->err->status;
+  struct attn_step_params u = {.heads = s.a.heads,
+                               .group = s.a.group,
+                               .dim = s.a.dim / 4,
+                               .keys = s.a.keys,
+                               .chunk = chunk,
+                               .chunks = chunks,
+                               .lanes = attention_lanes(s.a.dim),
+                               .pairs = s.pairs,
+                               .rotary = s.rotary,
+                               .at = s.at,
+                               .scale = (float)s.a.scale,
+                               .never = -INFINITY};
+  uint64_t sets = div_up(s.a.group, row->tile[0]) * (s.a.heads / s.a.group);
+  const uint32_t *rope = s.rope->args;
+  TRY(dispatch(p, row, &u, sets * chunks,
+               OPERANDS({rope[Q]}, {rope[K]}, {s.sdpa->args[2]}, {rope[COS]}, {rope[SIN]}, {s.a.k},
+                        {s.a.v}, {problem.whole ? s.a.out : s.sdpa->extra[0]})));
+  return problem.whole ? SCONCE_OK : attention_merge(p, s.sdpa, &s.a);
+}
+
+const struct op ops_sdpa_fused[] = {
+    {"sconce.attention_step", .emit = emit_step, .kernels = {kernels}},
+    {0},
+};
+
+/* ---- pass ------------------------------------------------------------------------------------ */
+
+/* A rotation whose two results go into attention with an append, and nowhere else. */
+static sconce_status rotary_at(struct rewrite *r, uint32_t i) {
+  const struct node *sdpa = node_of(r, i, "sdpa_with_kv_cache.default");
+  if (!sdpa) sdpa = node_of(r, i, "llama.sdpa_with_kv_cache.default");
+  if (!sdpa) return SCONCE_OK;
+  const uint32_t at = maker_of(r, sdpa->args[0]);
+  const struct node *rope = node_of(r, at, "et_vk.apply_rotary_emb.default");
+  if (!rope) rope = node_of(r, at, "et_vk.apply_rotary_emb_hf.default");
+  if (!rope || maker_of(r, sdpa->args[1]) != at) return SCONCE_OK;
+  const struct value *results = &r->g->values[out_id(rope)];
+  if (results->list.n != 2 || viewed(r, sdpa->args[0]) != results->list.ids[0] ||
+      viewed(r, sdpa->args[1]) != results->list.ids[1])
+    return SCONCE_OK;
+  struct fusion f = {
+      .op = ops_sdpa_fused, .name = ops_sdpa_fused->name, .nodes = {at, i}, .n = 2};
+  if (!shows_only(r, &f, out_id(sdpa))) return SCONCE_OK;
+  uint32_t *orders = arena_new(&r->g->arena, uint32_t, 2);
+  if (!orders) return fail(r->err, SCONCE_NO_MEMORY, "no memory for a fused node");
+  orders[0] = rope->order;
+  orders[1] = sdpa->order;
+  f.fused = orders;
+  return fuse(r, &f);
+}
+
+const struct pass passes_sdpa[] = {{"rotary", rotary_at}, {0}};
