@@ -46,7 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct graph g;
   graph_init(&g, &allocator, &caps);
   struct pte_method method = pte_method(&m->pte, data[size - 1] % m->pte.n_methods);
-  if (!ptd_set_match(&m->data, &m->pte, &err) && !program_build(&g, m, &method, &err) &&
+  struct draw draw;
+  if (!ptd_set_match(&m->data, &m->pte, &err) && !program_build(&g, m, &method, &draw, &err) &&
       !graph_finish(&g, &err))
     for (uint32_t k = 1; k <= 2; k++)
       if (call(&g, k, &err) != SCONCE_OK) graph_rollback(&g);

@@ -246,14 +246,18 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_method_set_input(sconce_method *met
 /* Runs and waits. A failed call leaves shapes, scalars and the method as they were before it,
  * except for what the device may have written into state. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_method_run(sconce_method *method, sconce_error *err);
-/* The same in parts: begin submits, poll asks (*done), cancel gives up waiting. */
+/* The same in parts: begin submits, poll asks (*done), cancel gives up waiting. Up to
+ * SCONCE_CALLS_MAX calls may be begun before the first is waited for: the device works through them
+ * in order, poll and wait are about the oldest, cancel about all of them. */
+enum { SCONCE_CALLS_MAX = 4 };
 SCONCE_API SCONCE_CHECK sconce_status sconce_method_begin(sconce_method *method, sconce_error *err);
 SCONCE_API SCONCE_CHECK sconce_status sconce_method_poll(sconce_method *method, bool *done,
                                                          sconce_error *err);
 SCONCE_API SCONCE_CHECK sconce_status sconce_method_wait(sconce_method *method, sconce_error *err);
 SCONCE_API void sconce_method_cancel(sconce_method *method);
 
-/* Output i of the last call with its live dims; the data is valid until the next begin. */
+/* Output i of the last call that was waited for, with its live dims; the data is valid until the
+ * next begin or wait. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_method_output(sconce_method *method, uint32_t i,
                                                            sconce_tensor *out, sconce_error *err);
 
@@ -265,6 +269,25 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_method_feed(sconce_method *method, 
  * gives its dims and no data. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_method_keep_output(sconce_method *method, uint32_t i,
                                                                 bool on_device, sconce_error *err);
+
+/* A language model (ids in, logits out, state) can choose the next token on the device and take it
+ * as the next call's ids, so that calls follow each other without waiting for the host. */
+typedef struct sconce_draw {
+  uint64_t seed, position; /* of the token that is chosen */
+  float temperature;       /* 0: the highest logit wins */
+  uint32_t top_k;          /* 0: all */
+  float top_p, min_p;      /* top_p 1: all; min_p 0: all */
+} sconce_draw;
+SCONCE_API bool sconce_method_draws(const sconce_method *method); /* can it? */
+/* From the next begin on each call chooses a token from its last row of logits, as
+ * sconce_sampler_choose does; NULL: no more. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_method_draw(sconce_method *method,
+                                                         const sconce_draw *how, sconce_error *err);
+/* The next call's ids are the one token that the call begun last chooses. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_method_feed_token(sconce_method *method,
+                                                               sconce_error *err);
+/* What the last call that was waited for chose; -1: nothing. */
+SCONCE_API int32_t sconce_method_token(const sconce_method *method);
 
 /* Puts state (KV caches) back to its initial values. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_method_reset(sconce_method *method, sconce_error *err);

@@ -55,16 +55,29 @@ static enum gpu_use use_of(enum buffer_kind kind) {
   return kind == BUFFER_CONSTANT || kind == BUFFER_STATE ? GPU_PERSISTENT : GPU_TRANSIENT;
 }
 
+/* The first one holds the largest outputs from the start; the others grow when they are needed. */
+static sconce_status open_flights(struct exec *x, sconce_error *err) {
+  const struct graph *g = x->graph;
+  struct flight *first = &x->flights[0];
+  for (uint32_t i = 0; i < EXEC_FLIGHTS; i++) {
+    x->flights[i].outcomes = arena_new(x->arena, struct outcome, g->n_outputs + 1);
+    if (!x->flights[i].outcomes) return fail(err, SCONCE_NO_MEMORY, "no memory for outputs");
+  }
+  for (uint32_t i = 0; i < g->n_outputs; i++) {
+    const struct value *v = &g->values[g->outputs[i]];
+    if (v->kind == VK_TENSOR) first->size += round_up(tensor_nbytes_max(&v->tensor), 8);
+  }
+  return gpu_read_open(x->gpu, first->size, &first->read, err);
+}
+
 static sconce_status create_buffers(struct exec *x, sconce_error *err) {
   static const char *const names[] = {"constant", "state", "input", "output", "transient"};
   const struct graph *g = x->graph;
   x->buffers = arena_new(x->arena, struct gpu_buffer *, g->n_buffers);
   x->bound = arena_new(x->arena, struct bound *, g->n_nodes);
-  x->output_at = arena_new(x->arena, uint64_t, g->n_outputs);
   x->kept = arena_new(x->arena, bool, g->n_outputs);
-  x->copied = arena_new(x->arena, bool, g->n_outputs);
-  x->copies = arena_new(x->arena, struct gpu_copy, g->n_outputs);
-  if (!x->buffers || !x->bound || !x->output_at || !x->kept || !x->copied || !x->copies)
+  x->copies = arena_new(x->arena, struct gpu_copy, g->n_outputs + 1);
+  if (!x->buffers || !x->bound || !x->kept || !x->copies)
     return fail(err, SCONCE_NO_MEMORY, "no memory for %u buffers", g->n_buffers);
   struct upload upload = {.gpu = x->gpu, .allocator = &x->arena->allocator, .fresh = true};
   for (uint32_t i = 0; i < g->n_buffers; i++) {
@@ -74,17 +87,11 @@ static sconce_status create_buffers(struct exec *x, sconce_error *err) {
     for (uint32_t id = b->value; id != NO_VALUE; id = g->values[id].tensor.joined)
       TRY(upload_constant(&upload, x->buffers[i], &g->values[id].tensor, err));
   }
-  uint64_t size = 0;
-  for (uint32_t i = 0; i < g->n_outputs; i++) {
-    const struct value *v = &g->values[g->outputs[i]];
-    x->output_at[i] = size;
-    if (v->kind == VK_TENSOR) size += round_up(tensor_nbytes_max(&v->tensor), 8);
-  }
-  return gpu_read_open(x->gpu, size, &x->read, err);
+  return open_flights(x, err);
 }
 
 sconce_status exec_init(struct exec *x, struct gpu *gpu, struct graph *graph, sconce_error *err) {
-  *x = (struct exec){.gpu = gpu, .graph = graph, .arena = &graph->arena};
+  *x = (struct exec){.gpu = gpu, .graph = graph, .arena = &graph->arena, .token = NO_VALUE};
   return create_buffers(x, err);
 }
 
@@ -94,7 +101,7 @@ void exec_free(struct exec *x) {
       for (struct variant *v = b->variants; v; v = v->next) gpu_group_close(v->group);
   for (struct params *p = x->params; p; p = p->next) gpu_buffer_close(p->buffer);
   for (uint32_t i = 0; x->buffers && i < x->graph->n_buffers; i++) gpu_buffer_close(x->buffers[i]);
-  gpu_read_close(x->read);
+  for (uint32_t i = 0; i < EXEC_FLIGHTS; i++) gpu_read_close(x->flights[i].read);
   gpu_read_close(x->part);
   *x = (struct exec){0};
 }
@@ -312,21 +319,69 @@ sconce_status exec_feed(struct exec *x, uint32_t output, uint32_t input, sconce_
   return gpu_submit(x->gpu, &(struct gpu_batch){.copies = &copy, .n_copies = 1}, err);
 }
 
-static uint32_t output_copies(struct exec *x) {
+/* ---- flights --------------------------------------------------------------------------------- */
+
+static struct gpu_copy copy_of(const struct exec *x, uint32_t value, struct outcome *o,
+                               uint64_t *size) {
+  const struct tensor *t = &x->graph->values[value].tensor;
+  struct gpu_copy copy = {
+      .from = x->buffers[t->buffer], .to_offset = *size, .size = round_up(tensor_nbytes(t), 4)};
+  o->copied = true;
+  o->at = *size;
+  *size += round_up(copy.size, 8);
+  return copy;
+}
+
+/* What a call will give, and the copies for it; returns their number, *size: bytes of them all. */
+static uint32_t note_outcomes(struct exec *x, struct flight *f, uint64_t *size) {
   const struct graph *g = x->graph;
   uint32_t n = 0;
+  *size = 0;
   for (uint32_t i = 0; i < g->n_outputs; i++) {
     const struct value *v = &g->values[g->outputs[i]];
-    uint64_t size = v->kind == VK_TENSOR ? round_up(tensor_nbytes(&v->tensor), 4) : 0;
-    x->copied[i] = !x->kept[i];
-    if (size == 0 || x->kept[i]) continue;
-    x->copies[n++] = (struct gpu_copy){.from = x->buffers[v->tensor.buffer],
-                                       .to = x->read,
-                                       .to_offset = x->output_at[i],
-                                       .size = size};
+    struct outcome *o = &f->outcomes[i];
+    *o = (struct outcome){.number = v->kind == VK_TENSOR ? 0 : v->i};
+    if (v->kind != VK_TENSOR) continue;
+    memcpy(o->dims, v->tensor.dim_live, sizeof o->dims);
+    if (x->kept[i]) continue;
+    x->copies[n] = copy_of(x, g->outputs[i], o, size);
+    n += x->copies[n].size > 0;
   }
+  f->outcomes[g->n_outputs] = (struct outcome){0};
+  if (x->token != NO_VALUE)
+    x->copies[n++] = copy_of(x, x->token, &f->outcomes[g->n_outputs], size);
   return n;
 }
+
+static struct flight *free_flight(struct exec *x) {
+  for (uint32_t i = 0; i < EXEC_FLIGHTS; i++)
+    if (!x->flights[i].taken) return &x->flights[i];
+  return NULL;
+}
+
+static sconce_status grow_flight(struct exec *x, struct flight *f, uint64_t size,
+                                 sconce_error *err) {
+  if (f->read && f->size >= size) return SCONCE_OK;
+  gpu_read_close(f->read);
+  f->read = NULL;
+  f->size = 0;
+  TRY(gpu_read_open(x->gpu, size, &f->read, err));
+  f->size = size;
+  return SCONCE_OK;
+}
+
+static void end_flight(struct flight *f) {
+  if (f->taken) gpu_read_end(f->read);
+  f->taken = false;
+}
+
+static void end_finished(struct exec *x) {
+  if (x->finished) end_flight(x->finished);
+  x->finished = NULL;
+  x->mapped = NULL;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 /* What is bound and not yet sent. A long chain goes in a few submits: the device starts while the
  * rest is encoded. Two to four were best for a token of 82 dispatches on an H200, eight worse. */
@@ -358,55 +413,75 @@ sconce_status exec_part(struct exec *x, uint32_t value, void *out, sconce_error 
   return read_back(x, x->part, t->buffer, 0, round_up(size, 4), out, err);
 }
 
-static void end_read(struct exec *x) {
-  if (x->mapped || x->running) gpu_read_end(x->read);
-  x->mapped = NULL;
-  x->running = false;
-}
-
 /* After a call has been sent, or given up, the next one starts from its first node. */
 static void call_over(struct exec *x) { x->nodes_bound = x->dispatches_sent = 0; }
 
-static sconce_status begin(struct exec *x, sconce_error *err) {
+static sconce_status begin(struct exec *x, struct flight *f, sconce_error *err) {
   TRY(bind_planned(x, err));
-  TRY(send(x, x->copies, output_copies(x), err));
-  return gpu_read_begin(x->read, err);
+  uint64_t size;
+  uint32_t n = note_outcomes(x, f, &size);
+  TRY(grow_flight(x, f, size, err));
+  for (uint32_t i = 0; i < n; i++) x->copies[i].to = f->read;
+  TRY(send(x, x->copies, n, err));
+  return gpu_read_begin(f->read, err);
 }
 
 sconce_status exec_begin(struct exec *x, sconce_error *err) {
-  end_read(x);
-  sconce_status status = begin(x, err);
+  end_finished(x);
+  struct flight *f = free_flight(x);
+  if (!f) return fail(err, SCONCE_BAD_ARGUMENT, "%d calls are running", EXEC_FLIGHTS);
+  sconce_status status = begin(x, f, err);
   call_over(x);
-  x->running = status == SCONCE_OK;
-  if (status != SCONCE_OK) x->complete = false;
+  f->taken = status == SCONCE_OK;
+  if (status == SCONCE_OK)
+    x->running[x->n_running++] = f;
+  else
+    x->complete = false;
   return status;
 }
 
+static void leave_queue(struct exec *x) {
+  x->n_running--;
+  memmove(x->running, x->running + 1, x->n_running * sizeof *x->running);
+}
+
 sconce_status exec_poll(struct exec *x, bool block, bool *done, sconce_error *err) {
-  *done = x->mapped != NULL;
+  *done = x->n_running == 0 && x->mapped;
   if (*done) return SCONCE_OK;
-  if (!x->running) return fail(err, SCONCE_BAD_ARGUMENT, "nothing is running");
+  if (x->n_running == 0) return fail(err, SCONCE_BAD_ARGUMENT, "nothing is running");
+  struct flight *f = x->running[0];
   const void *data;
   sconce_status status =
-      block ? gpu_read_wait(x->read, &data, err) : gpu_read_poll(x->read, &data, err);
+      block ? gpu_read_wait(f->read, &data, err) : gpu_read_poll(f->read, &data, err);
   if (status != SCONCE_OK) {
-    x->running = false;
+    leave_queue(x);
+    f->taken = false;
     return status;
   }
-  x->mapped = data;
   *done = data != NULL;
-  if (*done) x->running = false;
+  if (!*done) return SCONCE_OK;
+  end_finished(x);
+  leave_queue(x);
+  x->finished = f;
+  x->mapped = data;
   return SCONCE_OK;
 }
 
+const struct outcome *exec_outcome(const struct exec *x, uint32_t output) {
+  return x->finished ? &x->finished->outcomes[output] : NULL;
+}
+
 const void *exec_output(const struct exec *x, uint32_t output) {
-  return x->mapped && x->copied[output] ? x->mapped + x->output_at[output] : NULL;
+  const struct outcome *o = exec_outcome(x, output);
+  return o && o->copied ? x->mapped + o->at : NULL;
 }
 
 void exec_give_up(struct exec *x) { call_over(x); }
 
 void exec_cancel(struct exec *x) {
-  end_read(x);
+  for (uint32_t i = 0; i < x->n_running; i++) end_flight(x->running[i]);
+  x->n_running = 0;
+  end_finished(x);
   call_over(x);
 }
 
@@ -414,7 +489,7 @@ sconce_status exec_profile(struct exec *x, struct arena *scratch,
                            void (*each)(void *user, const char *node, const char *kernel,
                                         uint64_t from, uint64_t to),
                            void *user, sconce_error *err) {
-  end_read(x);
+  end_finished(x);
   sconce_status status = bind_planned(x, err);
   call_over(x);
   if (status != SCONCE_OK) {

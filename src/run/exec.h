@@ -7,7 +7,26 @@
 #include "gpu/gpu.h"
 #include "graph/graph.h"
 
-enum { EXEC_PART_MAX = 65536 }; /* bytes of a tensor that scalars are read from */
+enum {
+  EXEC_PART_MAX = 65536, /* bytes of a tensor that scalars are read from */
+  EXEC_FLIGHTS = SCONCE_CALLS_MAX,
+};
+
+/* An output of one call, as it was when the call was begun. */
+struct outcome {
+  bool copied;                /* else it stays on the device */
+  uint64_t at;                /* its offset among the bytes that were read back */
+  uint32_t dims[RANK_MAX];    /* live */
+  int64_t number;             /* of a SymInt */
+};
+
+/* A call that was submitted: where its outputs arrive. */
+struct flight {
+  struct gpu_read *read;
+  uint64_t size;            /* bytes that `read` holds */
+  struct outcome *outcomes; /* (outputs + 1) the last one is the token */
+  bool taken;
+};
 
 struct exec {
   struct gpu *gpu;
@@ -20,14 +39,15 @@ struct exec {
   uint32_t n_dispatches, cap_dispatches;
   uint32_t nodes_bound, dispatches_sent; /* of this call, while it is being begun */
   bool complete;                         /* dispatches is the whole graph's list */
-  struct gpu_read *read;                 /* all outputs, one after another */
-  bool *kept;                            /* by output: stays on the device */
-  bool *copied;                          /* by output: the last call read it back */
-  struct gpu_copy *copies;               /* (outputs) of one call */
+  struct flight flights[EXEC_FLIGHTS];
+  struct flight *running[EXEC_FLIGHTS]; /* submitted and not yet waited for, oldest first */
+  uint32_t n_running;
+  struct flight *finished;  /* the last call waited for, or NULL */
+  const uint8_t *mapped;    /* its outputs */
+  bool *kept;               /* by output: stays on the device */
+  uint32_t token;           /* a value to read back with the outputs, or NO_VALUE */
+  struct gpu_copy *copies;  /* (outputs + 1) of one call */
   struct gpu_read *part;    /* for scalars that only the device knows; opened when needed */
-  uint64_t *output_at;      /* by output: its offset in `read` */
-  const uint8_t *mapped;    /* the last call's outputs, or NULL */
-  bool running;             /* submitted, not yet waited for */
   uint64_t records_written; /* parameter slots rewritten, ever */
 };
 
@@ -54,14 +74,19 @@ SCONCE_CHECK sconce_status exec_feed(struct exec *x, uint32_t output, uint32_t i
  * scalar that only the device knows. `out` has EXEC_PART_MAX bytes. exec_begin then goes on behind
  * them. */
 SCONCE_CHECK sconce_status exec_part(struct exec *x, uint32_t value, void *out, sconce_error *err);
-/* After graph_plan: binds what is new, writes what changed, submits, begins the readback. */
+/* After graph_plan: binds what is new, writes what changed, submits, begins the readback. Up to
+ * EXEC_FLIGHTS calls may run; the device works through them in order. */
 SCONCE_CHECK sconce_status exec_begin(struct exec *x, sconce_error *err);
-/* *done: the outputs can be read with exec_output until the next begin. */
+/* *done: the oldest running call's outputs can be read with exec_output until the next begin or
+ * poll. */
 SCONCE_CHECK sconce_status exec_poll(struct exec *x, bool block, bool *done, sconce_error *err);
+/* Of the last call waited for; NULL before. Its data: NULL if it stayed on the device. Output
+ * n_outputs is the token. */
+const struct outcome *exec_outcome(const struct exec *x, uint32_t output);
 const void *exec_output(const struct exec *x, uint32_t output);
 /* Forgets a call that was planned, and perhaps run in part; the last call's outputs stay. */
 void exec_give_up(struct exec *x);
-/* Gives up a call that was begun. */
+/* Gives up all calls that were begun. */
 void exec_cancel(struct exec *x);
 /* Runs the graph as it is planned, a pass per dispatch, and calls each in order with the node's and
  * the kernel's name and the times of the device's clock, from 0. */

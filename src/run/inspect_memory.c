@@ -51,7 +51,8 @@ static sconce_status plan(struct inspect *x, struct inspect_method *m, const str
                           sconce_error *err) {
   struct graph g;
   graph_init(&g, &x->arena.allocator, caps);
-  sconce_status status = x->kind == INSPECT_PROGRAM ? program_build(&g, x->model, &m->m, err)
+  struct draw draw;
+  sconce_status status = x->kind == INSPECT_PROGRAM ? program_build(&g, x->model, &m->m, &draw, err)
                                                     : build_bare(&g, &m->delegates->vk, err);
   if (status == SCONCE_OK) status = graph_finish(&g, err);
   if (status == SCONCE_OK) {

@@ -21,6 +21,9 @@ struct sconce_method {
   struct graph graph;
   struct exec exec;
   struct border *inputs, *outputs;
+  struct draw draw;
+  sconce_draw how; /* a token is chosen by each call */
+  bool drawing;
   void *elements; /* of a tensor that scalars are read from */
   void *side;     /* room for the largest input while it is converted */
   bool done;      /* outputs of the last call can be read */
@@ -83,7 +86,7 @@ static sconce_status build(sconce_method *m, const char *name, sconce_error *err
   struct pte_method pm;
   if (!pte_find_method(&m->model->pte, text_of(name), &pm))
     return fail(err, SCONCE_BAD_ARGUMENT, "no method '%s'", name);
-  TRY(program_build(&m->graph, m->model, &pm, err));
+  TRY(program_build(&m->graph, m->model, &pm, &m->draw, err));
   TRY(graph_finish(&m->graph, err));
   TRY(init_borders(m, &pm, err));
   TRY(exec_init(&m->exec, m->model->device->gpu, &m->graph, err));
@@ -137,6 +140,11 @@ bool sconce_method_output_info(const sconce_method *m, uint32_t i, sconce_tensor
   return true;
 }
 
+static sconce_status check_idle(const sconce_method *m, sconce_error *err) {
+  if (m->exec.n_running == 0) return SCONCE_OK;
+  return fail(err, SCONCE_BAD_ARGUMENT, "%u calls are running", m->exec.n_running);
+}
+
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
 static sconce_status check_dims(const struct border *b, uint32_t i, const sconce_tensor *t,
@@ -186,7 +194,6 @@ sconce_status sconce_method_set_input(sconce_method *m, uint32_t i, const sconce
   if (!m || !t) return fail(err, SCONCE_BAD_ARGUMENT, "method or tensor is NULL");
   if (i >= m->graph.n_inputs)
     return fail(err, SCONCE_BAD_ARGUMENT, "input %u of %u", i, m->graph.n_inputs);
-  if (m->exec.running) return fail(err, SCONCE_BAD_ARGUMENT, "a call is running");
   struct border *b = &m->inputs[i];
   struct value *v = &m->graph.values[b->value];
   if (v->kind != VK_TENSOR) {
@@ -216,6 +223,7 @@ sconce_status sconce_method_feed(sconce_method *m, uint32_t output, uint32_t inp
   if (output >= m->graph.n_outputs || input >= m->graph.n_inputs)
     return fail(err, SCONCE_BAD_ARGUMENT, "output %u of %u into input %u of %u", output,
                 m->graph.n_outputs, input, m->graph.n_inputs);
+  TRY(check_idle(m, err));
   if (!m->done) return fail(err, SCONCE_BAD_ARGUMENT, "no call has finished since the last begin");
   struct border *b = &m->inputs[input];
   const struct value *from = &m->graph.values[m->outputs[output].value];
@@ -245,6 +253,43 @@ sconce_status sconce_method_keep_output(sconce_method *m, uint32_t i, bool on_de
   return SCONCE_OK;
 }
 
+/* ---- tokens ---------------------------------------------------------------------------------- */
+
+bool sconce_method_draws(const sconce_method *m) { return m && m->draw.token != NO_VALUE; }
+
+sconce_status sconce_method_draw(sconce_method *m, const sconce_draw *how, sconce_error *err) {
+  if (!m) return fail(err, SCONCE_BAD_ARGUMENT, "method is NULL");
+  m->drawing = how != NULL;
+  if (!how) return SCONCE_OK;
+  m->drawing = false;
+  if (!sconce_method_draws(m))
+    return fail(err, SCONCE_UNSUPPORTED, "the method is no language model with ids and logits");
+  if (!(how->temperature >= 0) || !(how->top_p >= 0 && how->top_p <= 1) ||
+      !(how->min_p >= 0 && how->min_p <= 1) || how->top_k > INT32_MAX || how->position > INT32_MAX)
+    return fail(err, SCONCE_BAD_ARGUMENT, "temperature %g, top_k %u, top_p %g, min_p %g",
+                (double)how->temperature, how->top_k, (double)how->top_p, (double)how->min_p);
+  m->how = *how;
+  m->drawing = true;
+  return SCONCE_OK;
+}
+
+sconce_status sconce_method_feed_token(sconce_method *m, sconce_error *err) {
+  if (!m || !m->drawing || !(m->exec.n_running || m->done))
+    return fail(err, SCONCE_BAD_ARGUMENT, "no call has chosen a token");
+  struct border *b = &m->inputs[0];
+  b->live[0] = b->live[1] = 1;
+  b->set = b->fed = true;
+  b->fresh = false;
+  return SCONCE_OK;
+}
+
+int32_t sconce_method_token(const sconce_method *m) {
+  int32_t token = -1;
+  const void *data = m && m->done ? exec_output(&m->exec, m->graph.n_outputs) : NULL;
+  if (data) memcpy(&token, data, sizeof token);
+  return token;
+}
+
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 static sconce_status plan(sconce_method *m, sconce_error *err) {
@@ -258,6 +303,7 @@ static sconce_status plan(sconce_method *m, sconce_error *err) {
     if ((b->fresh || b->fed) && v->stamp != m->graph.call)
       TRY(graph_touch(&m->graph, b->value, err));
   }
+  TRY(draw_set(&m->graph, &m->draw, m->drawing ? &m->how : NULL, err));
   return graph_plan(&m->graph, err);
 }
 
@@ -303,11 +349,13 @@ static sconce_status start(sconce_method *m, sconce_error *err) {
 
 sconce_status sconce_method_begin(sconce_method *m, sconce_error *err) {
   if (!m) return fail(err, SCONCE_BAD_ARGUMENT, "method is NULL");
-  if (m->exec.running) return fail(err, SCONCE_BAD_ARGUMENT, "a call is running");
+  if (m->exec.n_running == SCONCE_CALLS_MAX)
+    return fail(err, SCONCE_BAD_ARGUMENT, "%d calls are running", SCONCE_CALLS_MAX);
   sconce_error local;
   if (!err) err = &local;
   TRY(start(m, err)); /* else the last call's outputs stay */
   m->done = false;
+  m->exec.token = m->drawing ? m->draw.token : NO_VALUE;
   sconce_status status = exec_begin(&m->exec, err);
   if (status != SCONCE_OK) graph_rollback(&m->graph);
   return status;
@@ -350,13 +398,15 @@ sconce_status sconce_method_output(sconce_method *m, uint32_t i, sconce_tensor *
   const struct border *b = &m->outputs[i];
   const struct value *v = &m->graph.values[b->value];
   *out = b->bound;
+  const struct outcome *o = exec_outcome(&m->exec, i);
   if (v->kind != VK_TENSOR) {
-    out->data = &v->i;
+    out->data = &o->number;
     out->size = sconce_dtype_size(out->dtype);
     return SCONCE_OK;
   }
-  uint64_t numel = tensor_numel(&v->tensor);
-  memcpy(out->dims, v->tensor.dim_live, sizeof out->dims);
+  uint64_t numel = 1;
+  memcpy(out->dims, o->dims, sizeof out->dims);
+  for (uint32_t d = 0; d < v->tensor.rank; d++) numel *= o->dims[d];
   out->size = (size_t)numel * sconce_dtype_size(out->dtype);
   out->data = exec_output(&m->exec, i);
   if (!b->bytes || !out->data) return SCONCE_OK;
@@ -367,6 +417,7 @@ sconce_status sconce_method_output(sconce_method *m, uint32_t i, sconce_tensor *
 
 sconce_status sconce_method_reset(sconce_method *m, sconce_error *err) {
   if (!m) return fail(err, SCONCE_BAD_ARGUMENT, "method is NULL");
+  TRY(check_idle(m, err));
   return exec_reset(&m->exec, err);
 }
 
@@ -377,7 +428,7 @@ size_t sconce_method_state_size(const sconce_method *m) {
 static sconce_status check_state(sconce_method *m, const void *data, size_t size,
                                  sconce_error *err) {
   if (!m || !data) return fail(err, SCONCE_BAD_ARGUMENT, "method or data is NULL");
-  if (m->exec.running) return fail(err, SCONCE_BAD_ARGUMENT, "a call is running");
+  TRY(check_idle(m, err));
   if (size != sconce_method_state_size(m))
     return fail(err, SCONCE_BAD_ARGUMENT, "%zu bytes of state, the method has %zu", size,
                 sconce_method_state_size(m));
@@ -418,7 +469,7 @@ sconce_status sconce_method_profile(sconce_method *m,
                                                  uint64_t from, uint64_t to),
                                     void *user, sconce_error *err) {
   if (!m || !each) return fail(err, SCONCE_BAD_ARGUMENT, "method or each is NULL");
-  if (m->exec.running) return fail(err, SCONCE_BAD_ARGUMENT, "a call is running");
+  TRY(check_idle(m, err));
   sconce_error local;
   if (!err) err = &local;
   TRY(start(m, err));

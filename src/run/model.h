@@ -5,6 +5,7 @@
 #include "base/os.h"
 #include "format/ptd.h"
 #include "run/device.h"
+#include "run/draw.h"
 #include "run/exec.h"
 
 struct sconce_model {
@@ -25,8 +26,9 @@ SCONCE_CHECK sconce_status model_open(sconce_model **out, const sconce_allocator
                                       const sconce_model_desc *desc, sconce_error *err);
 
 /* The program's method as one graph: delegates and portable calls inlined, inputs and outputs set,
- * not yet finished. `inputs` and `outputs` get the graph's value ids in the method's order. */
+ * the choice of a token behind a language model; not yet finished. */
 SCONCE_CHECK sconce_status program_build(struct graph *g, sconce_model *model,
-                                         const struct pte_method *method, sconce_error *err);
+                                         const struct pte_method *method, struct draw *draw,
+                                         sconce_error *err);
 
 #endif

@@ -366,7 +366,7 @@ static sconce_status set_border(struct program *p, struct fb_vec indices, bool i
 }
 
 sconce_status program_build(struct graph *g, sconce_model *model, const struct pte_method *method,
-                            sconce_error *err) {
+                            struct draw *draw, sconce_error *err) {
   struct program p = {.model = model, .m = method, .g = g, .err = err};
   p.map = arena_new(&g->arena, uint32_t, method->n_values);
   if (!p.map) return fail(err, SCONCE_NO_MEMORY, "no memory for %u values", method->n_values);
@@ -376,5 +376,5 @@ sconce_status program_build(struct graph *g, sconce_model *model, const struct p
   TRY(set_border(&p, method->outputs, false, &g->outputs));
   g->n_inputs = method->n_inputs;
   g->n_outputs = method->n_outputs;
-  return SCONCE_OK;
+  return draw_add(g, draw, err);
 }
