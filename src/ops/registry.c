@@ -16,6 +16,7 @@
   X(reduce) \
   X(rms_norm) \
   X(rope) \
+  X(sample) \
   X(sdpa) \
   X(slice) \
   X(softmax) \
