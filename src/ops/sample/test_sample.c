@@ -216,6 +216,7 @@ static void odd_numbers(void) {
       {{0, 1e-41, 0, 1e-41, 0, 0}, -1, 1e-3f, "logits that devices take for 0"},
       {{-90, -90, -2, -90, -90, -90}, -90, 1, "the others weigh nothing"},
   };
+  static const uint8_t some[] = {0, 1, 2, 4, 8};
   enum { VOCAB = 3000 };
   for (int half = 0; half < 2; half++) {
     struct bench b;
@@ -226,8 +227,8 @@ static void odd_numbers(void) {
       for (uint32_t i = 0; i < 6; i++) logits[7 + i * 577] = rows[r].logits[i];
       for (uint32_t i = 0; half && i < VOCAB; i++) /* as the operator sees them */
         logits[i] = (double)half_to_float(half_from_float((float)logits[i]));
-      for (uint32_t s = 0; s < N_SETTINGS && !test_failed(); s++) {
-        struct settings settings = all_settings[s];
+      for (uint32_t s = 0; s < sizeof some / sizeof *some && !test_failed(); s++) {
+        struct settings settings = all_settings[some[s]];
         if (settings.temperature > 0) settings.temperature = rows[r].temperature;
         choose_one(&b, 1, logits, &settings, s + r, s, rows[r].why);
       }
