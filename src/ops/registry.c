@@ -17,6 +17,7 @@
   X(reduce) \
   X(rms_norm) \
   X(rope) \
+  X(sample) \
   X(sdpa) \
   X(sdpa_fused) \
   X(slice) \

@@ -1,0 +1,285 @@
+/* The choice of the next token from the last row of logits, as sconce_sampler_choose does it
+ * without a penalty. No file contains it: the run layer puts it behind a language model, so that
+ * the token is where the next step reads it before the host has seen it.
+ *
+ * The best logit takes two dispatches. A draw adds one for each 8 bits of a search, top-k's and
+ * then top-p's, and two that walk to the token. What is summed are integers: no order of threads
+ * shows. */
+#include "graph/op.h"
+
+#include "base/random.h"
+#include "sample_best.wgsl.h"
+#include "sample_digit.wgsl.h"
+#include "sample_draw.wgsl.h"
+#include "sample_pick.wgsl.h"
+#include "sample_sum.wgsl.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { LOGITS, IDS, SEED_LOW, SEED_HIGH, POSITION, TOP_K, TEMPERATURE, TOP_P, MIN_P, OUT, N_ARGS };
+enum { WG = 256, BLOCKS = WG, DIGITS = 4, PASSES = 2 * DIGITS }; /* as in the shaders */
+enum { FOLD_NOTHING, FOLD_COUNTS, FOLD_WEIGHTS, FOLD_KEEP };     /* sample_search.wgsl */
+enum { STATE_WORDS = 6 * BLOCKS + 8 * (PASSES + 2), HIST_WORDS = PASSES * 256 * 2 };
+
+/* The passes of a draw share their parameters. */
+_Static_assert(sizeof(struct sample_digit_params) == sizeof(struct sample_sum_params), "sum");
+_Static_assert(sizeof(struct sample_digit_params) == sizeof(struct sample_draw_params), "draw");
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+enum stage { BEST, COUNTS, WEIGHTS, SUM, DRAW, PICK };
+struct problem {
+  enum stage stage;
+  bool half, aligned; /* aligned: the logits start at a multiple of four */
+};
+
+#define FITS(NAME, STAGE, HALF)                                                                    \
+  static bool NAME(const void *problem, const struct caps *caps) {                                 \
+    const struct problem *q = problem;                                                             \
+    (void)caps;                                                                                    \
+    return q->stage == (STAGE) && q->half == (HALF);                                               \
+  }
+FITS(best_f32, BEST, false)
+FITS(best_f16, BEST, true)
+FITS(counts_f32, COUNTS, false)
+FITS(counts_f16, COUNTS, true)
+FITS(weights_f32, WEIGHTS, false)
+FITS(weights_f16, WEIGHTS, true)
+FITS(sum_f32, SUM, false)
+FITS(sum_f16, SUM, true)
+FITS(draw_f32, DRAW, false)
+FITS(draw_f16, DRAW, true)
+static bool pick_any(const void *problem, const struct caps *caps) {
+  (void)caps;
+  return ((const struct problem *)problem)->stage == PICK;
+}
+static bool best_f32_quads(const void *problem, const struct caps *caps) {
+  return best_f32(problem, caps) && ((const struct problem *)problem)->aligned;
+}
+static bool best_f16_quads(const void *problem, const struct caps *caps) {
+  return best_f16(problem, caps) && ((const struct problem *)problem)->aligned;
+}
+
+#define ROW(NAME, WGSL, SET, WORDS, FITS)                                                          \
+  {NAME, &WGSL, SET, .fits = FITS, .threads = WG, .workgroup_bytes = 4 * (WORDS)}
+#define PAIR(NAME, WGSL, SET, WORDS, FITS)                                                         \
+  ROW(NAME "_f32", WGSL, SET "use=elem_f32 use=logits_word", WORDS, FITS##_f32),                   \
+      ROW(NAME "_f16", WGSL, SET "use=elem_f16 use=logits_word", WORDS, FITS##_f16)
+
+static const struct kernel best_kernels[] = {
+    ROW("best_f32_quads", sample_best_wgsl, "use=quad_f32 use=logits_quad", WG, best_f32_quads),
+    ROW("best_f16_quads", sample_best_wgsl, "use=quad_f16 use=logits_quad", WG, best_f16_quads),
+    PAIR("best", sample_best_wgsl, "", WG, best),
+    {0},
+};
+enum { SEARCH_WORDS = 5 * WG + 4 }; /* a maximum, a sum, what was found */
+static const struct kernel digit_kernels[] = {
+    PAIR("counts", sample_digit_wgsl, "", SEARCH_WORDS + 8 * 256, counts),
+    PAIR("weights", sample_digit_wgsl, "WEIGHTS=true ", SEARCH_WORDS + 8 * 256, weights),
+    {0},
+};
+static const struct kernel last_kernels[] = {
+    ROW("pick", sample_pick_wgsl, "", WG, pick_any),
+    PAIR("sum", sample_sum_wgsl, "", SEARCH_WORDS, sum),
+    PAIR("draw", sample_draw_wgsl, "", SEARCH_WORDS + 4, draw),
+    {0},
+};
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+struct row {
+  uint64_t at;            /* of its first logit in the tensor */
+  uint32_t vocab, block;  /* logits; of one block */
+  uint32_t part, n_parts; /* logits that are bound together, a multiple of block */
+  bool half, whole;       /* whole: the tensor is bound from its start */
+};
+
+static sconce_status check_tensors(struct plan *p, const struct node *n, const uint32_t *dims,
+                                   struct row *r) {
+  const struct tensor *x = arg_tensor(p, n, LOGITS), *ids = arg_tensor(p, n, IDS);
+  const struct tensor *out = arg_tensor(p, n, OUT);
+  if (!x || !ids || !out) return SCONCE_BAD_GRAPH;
+  char a[120], b[120], c[120];
+  if ((x->dtype != VK_FLOAT32 && x->dtype != VK_FLOAT16) || x->rank == 0 ||
+      ids->dtype != VK_INT32 || out->dtype != VK_INT32 || tensor_numel_max(out) != 1)
+    return fail(p->err, SCONCE_UNSUPPORTED, "a token of %s becomes %s, and the first of %s",
+                tensor_text(x, a), tensor_text(out, b), tensor_text(ids, c));
+  uint64_t numel = 1;
+  for (uint32_t i = 0; i < x->rank; i++) numel *= dims[i];
+  if (numel == 0 || tensor_numel(ids) == 0)
+    return fail(p->err, SCONCE_BAD_ARGUMENT, "%s and %s: nothing to choose from, or no place",
+                tensor_text(x, a), tensor_text(ids, b));
+  uint32_t vocab = dims[x->rank - 1];
+  if (vocab >= 1u << 24)
+    return fail(p->err, SCONCE_UNSUPPORTED, "a vocabulary of %u, less than %u are sampled", vocab,
+                1u << 24);
+  *r = (struct row){.at = numel - vocab, .vocab = vocab, .half = x->dtype == VK_FLOAT16};
+  r->block = 4 * WG * (uint32_t)div_up(vocab, 4 * WG * BLOCKS);
+  /* a part starts inside an alignment unit, and the logits in front of it are bound with it */
+  const struct caps *caps = &p->g->caps;
+  const uint64_t size = vk_dtype_size(x->dtype);
+  r->whole = buffer_size(tensor_nbytes_max(x)) <= caps->max_storage_binding;
+  uint64_t fits = (caps->max_storage_binding - caps->storage_alignment) / size;
+  if (r->whole) fits = (uint64_t)BLOCKS * r->block;
+  if (fits < r->block)
+    return fail(p->err, SCONCE_UNSUPPORTED, "%s in blocks of %u, more than a binding holds",
+                tensor_text(x, a), r->block);
+  r->part = (uint32_t)(fits / r->block < BLOCKS ? fits / r->block : BLOCKS) * r->block;
+  r->n_parts = (uint32_t)div_up(vocab, r->part);
+  return SCONCE_OK;
+}
+
+static sconce_status arg_u32(struct plan *p, const struct node *n, uint32_t i, uint32_t *out) {
+  int64_t number;
+  TRY(arg_int(p, n, i, &number));
+  *out = (uint32_t)(uint64_t)number;
+  return SCONCE_OK;
+}
+
+/* A float whose bits are the integer. */
+static sconce_status arg_bits(struct plan *p, const struct node *n, uint32_t i, const char *name,
+                              float most, float *out) {
+  uint32_t bits;
+  TRY(arg_u32(p, n, i, &bits));
+  memcpy(out, &bits, sizeof bits);
+  if (!(*out >= 0 && *out <= most))
+    return fail(p->err, SCONCE_BAD_ARGUMENT, "%s %g is not in 0 to %g", name, (double)*out,
+                (double)most);
+  return SCONCE_OK;
+}
+
+static sconce_status shape(struct plan *p, const struct node *n) {
+  const struct tensor *out = arg_tensor(p, n, OUT);
+  if (!out) return SCONCE_BAD_GRAPH;
+  return set_dims(p, out_id(n), out->dim_max, out->rank);
+}
+
+static sconce_status prepare(struct plan *p, struct node *n) {
+  TRY(graph_scratch(p->g, VK_INT32, STATE_WORDS, &n->extra[0], p->err));
+  return graph_scratch(p->g, VK_INT32, HIST_WORDS, &n->extra[1], p->err);
+}
+
+/* ---- emit ------------------------------------------------------------------------------------ */
+
+/* Part i of the row: where it is bound, and what the shader must know of that. */
+static struct operand part_of(const struct plan *p, const struct node *n, const struct row *r,
+                              uint32_t i, uint32_t *first, uint32_t *n_logits) {
+  uint64_t size = r->half ? 2 : 4, at = r->at + (uint64_t)i * r->part;
+  uint32_t left = r->vocab - i * r->part;
+  *n_logits = left < r->part ? left : r->part;
+  *first = (uint32_t)at;
+  if (r->whole) return (struct operand){arg_id(n, LOGITS)};
+  uint64_t offset = at * size / p->g->caps.storage_alignment * p->g->caps.storage_alignment;
+  *first = (uint32_t)(at - offset / size);
+  return (struct operand){arg_id(n, LOGITS), offset, ((uint64_t)*first + *n_logits) * size};
+}
+
+static sconce_status emit_best(struct plan *p, const struct node *n, const struct row *r,
+                               uint32_t clear) {
+  for (uint32_t i = 0; i < r->n_parts; i++) {
+    struct sample_best_params u = {.id = i * r->part, .block = r->block, .clear = clear};
+    struct operand x = part_of(p, n, r, i, &u.first, &u.n);
+    u.block0 = u.id / r->block;
+    const struct problem q = {BEST, r->half, u.first % 4 == 0};
+    TRY(dispatch(p, choose(p, best_kernels, &q), &u, div_up(u.n, r->block),
+                 OPERANDS(x, {n->extra[0]}, {n->extra[1]})));
+  }
+  return SCONCE_OK;
+}
+
+/* One pass over all parts. */
+static sconce_status emit_pass(struct plan *p, const struct node *n, const struct row *r,
+                               enum stage stage, struct sample_digit_params *u) {
+  const struct problem q = {stage, r->half, false};
+  const struct kernel *row = choose(p, stage < SUM ? digit_kernels : last_kernels, &q);
+  for (uint32_t i = 0; i < r->n_parts; i++) {
+    struct operand x = part_of(p, n, r, i, &u->first, &u->n);
+    u->id = i * r->part;
+    u->block0 = u->id / r->block;
+    TRY(dispatch(p, row, u, stage == DRAW ? 1 : div_up(u->n, r->block),
+                 OPERANDS(x, {n->extra[0]}, {n->extra[1]}, {arg_id(n, IDS)}, {out_id(n)})));
+  }
+  u->step++;
+  u->fold = FOLD_KEEP;
+  return SCONCE_OK;
+}
+
+/* Halves have 13 zeros behind their digits, so three passes see all of them. */
+static sconce_status emit_search(struct plan *p, const struct node *n, const struct row *r,
+                                 enum stage stage, struct sample_digit_params *u) {
+  for (uint32_t shift = 24 + 8; shift > u->low; shift -= 8) {
+    u->shift = shift - 8;
+    TRY(emit_pass(p, n, r, stage, u));
+    u->fold = stage == COUNTS ? FOLD_COUNTS : FOLD_WEIGHTS;
+    u->starts = shift == 32;
+    u->ends = u->shift == u->low;
+  }
+  return SCONCE_OK;
+}
+
+/* As in sample_key.wgsl. */
+static uint32_t key_of(float logit) {
+  uint32_t bits;
+  memcpy(&bits, &logit, sizeof bits);
+  return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+
+/* The largest logit whose quotient is finite. */
+static float largest(float temperature) {
+  if (temperature >= 1) return FLT_MAX;
+  float x = FLT_MAX * temperature;
+  while (!isfinite(x / temperature)) x = nextafterf(x, 0);
+  while (isfinite(nextafterf(x, INFINITY) / temperature)) x = nextafterf(x, INFINITY);
+  return x;
+}
+
+static sconce_status emit_draw(struct plan *p, const struct node *n, const struct row *r,
+                               struct sample_digit_params *u) {
+  uint32_t low, high, position;
+  float top_p;
+  TRY(arg_u32(p, n, SEED_LOW, &low));
+  TRY(arg_u32(p, n, SEED_HIGH, &high));
+  TRY(arg_u32(p, n, POSITION, &position));
+  TRY(arg_bits(p, n, TOP_P, "top_p", 1, &top_p));
+  TRY(arg_bits(p, n, MIN_P, "min_p", 1, &u->min_p));
+  const bool by_share = top_p > 0 && top_p < 1;
+  u->block = r->block;
+  u->blocks = (uint32_t)div_up(r->vocab, r->block);
+  u->low = r->half ? 8 : 0;
+  u->top_p = by_share ? (uint32_t)((double)top_p * 4294967296.0) : 0;
+  u->share = random_bits((uint64_t)high << 32 | low, position) >> 8 << 8;
+  u->lowest = key_of(-largest(u->temperature));
+  u->highest = key_of(largest(u->temperature));
+  /* below this only equal logits weigh anything, and devices may know no smaller numbers */
+  if (u->temperature < 1e-30f) u->temperature = 1e-30f;
+  for (u->tie_bits = 7; r->vocab >> u->tie_bits;) u->tie_bits++;
+  u->scale = (float)(1u << (31 - u->tie_bits));
+  TRY(emit_best(p, n, r, HIST_WORDS));
+  if (u->top_k && u->top_k < r->vocab) TRY(emit_search(p, n, r, COUNTS, u));
+  if (by_share) TRY(emit_search(p, n, r, WEIGHTS, u));
+  TRY(emit_pass(p, n, r, SUM, u));
+  return emit_pass(p, n, r, DRAW, u);
+}
+
+static sconce_status emit(struct plan *p, const struct node *n) {
+  const struct tensor *x = arg_tensor(p, n, LOGITS);
+  if (!x) return SCONCE_BAD_GRAPH;
+  struct row r;
+  struct sample_digit_params u = {0};
+  TRY(check_tensors(p, n, x->dim_live, &r));
+  TRY(arg_u32(p, n, TOP_K, &u.top_k));
+  TRY(arg_bits(p, n, TEMPERATURE, "temperature", 1e6f, &u.temperature));
+  if (u.temperature > 0 && u.top_k != 1) return emit_draw(p, n, &r, &u);
+  TRY(emit_best(p, n, &r, 0));
+  const struct sample_pick_params pick = {.blocks = (uint32_t)div_up(r.vocab, r.block)};
+  return dispatch(p, choose(p, last_kernels, &(struct problem){.stage = PICK}), &pick, 1,
+                  OPERANDS({n->extra[0]}, {arg_id(n, IDS)}, {out_id(n)}));
+}
+
+const struct op ops_sample[] = {
+    {"sconce.sample.default", shape, emit, prepare, .n_args = N_ARGS, .writes = 1 << IDS,
+     .kernels = {best_kernels, digit_kernels, last_kernels}},
+    {0},
+};
