@@ -14,6 +14,7 @@ struct wgsl {
   const char *name, *path; /* "rms_norm", "ops/rms_norm/rms_norm.wgsl" */
   const char *uses;        /* libraries to append, separated by spaces */
   uint32_t params_size;    /* bytes of struct Params, a multiple of 16; 0 without */
+  const char *fields;      /* of Params in order, without gaps: "n:u eps:f dims:u4", u, i or f */
   uint32_t n_bindings;
   uint8_t bindings[BINDINGS_MAX]; /* enum bind_kind, by binding index; params last */
   const char *text;
