@@ -7,7 +7,7 @@ void op_begin(struct op_test *t) {
   *t = (struct op_test){0};
   struct gpu *gpu = test_gpu();
   struct caps caps = {0};
-  if (gpu) caps_of(gpu_info(gpu), &caps);
+  if (gpu) caps = gpu_caps(gpu);
   graph_init(&t->graph, NULL, &caps);
   t->graph.inputs = t->inputs;
   t->graph.outputs = t->outputs;

@@ -28,7 +28,14 @@ extern const struct wgsl_library wgsl_libraries[]; /* ends with a row without a 
 
 enum kernel_needs { NEEDS_F16 = 1, NEEDS_SUBGROUPS = 2, NEEDS_MATRIX = 4 };
 
-struct caps; /* graph.h */
+/* What a device lets kernels do, as operators and rows see it. */
+struct caps {
+  bool f16, subgroups, matrix;
+  uint32_t subgroup_min, subgroup_max;
+  uint64_t max_storage_binding, max_buffer;
+  uint32_t max_storage_buffers, max_workgroup_bytes, max_invocations, max_workgroups;
+  uint32_t storage_alignment;
+};
 
 /* One way to run a shader: a row of a kernel table. `set` replaces right-hand sides of the file's
  * alias, const and override lines and may append libraries: "T=vec4<f32> WG=128u use=vec4". */
@@ -44,6 +51,12 @@ struct kernel {
   uint32_t threads;         /* of a workgroup; 0: at most 64 */
   uint32_t workgroup_bytes; /* of workgroup memory */
 };
+
+/* Are these features (enum kernel_needs) all there? */
+bool caps_offer(const struct caps *caps, uint32_t needs);
+/* May this row run on the device at all: features, threads, workgroup memory, storage buffers? Its
+ * own predicate is another matter. */
+bool kernel_runs(const struct kernel *kernel, const struct caps *caps);
 
 /* Which compiler will read the text: Tint wants directives that naga rejects. */
 enum wgsl_dialect { WGSL_NAGA, WGSL_TINT };
