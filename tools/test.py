@@ -73,9 +73,9 @@ class Totals:
         self.skipped += skipped
 
 
-def run_c_tests(name, extra, options, totals):
+def run_c_tests(name, extra, options, totals, flags=()):
     env = {**os.environ, "NODEVICE_SELECT": "1", **extra}
-    command = [str(ROOT / "build/asan/sconce_tests")]
+    command = [str(ROOT / "build/asan/sconce_tests"), *flags]
     if options.filter:
         command += ["--filter", options.filter]
     if options.junit:
@@ -134,6 +134,7 @@ def main():
     mode = "all" if options.all else "sampled" if options.sampled else "quick"
     for name, env in configurations(mode):
         run_c_tests(name, env, options, totals)
+    run_c_tests("scalars of other kinds", {}, options, totals, ["--swap-scalars"])
     run_tool_tests(options, totals)
     skipped = f", {totals.skipped} skipped" if totals.skipped else ""
     print(f"{totals.passed} passed, {totals.failed} failed{skipped}")
