@@ -1,63 +1,113 @@
 /* sconce inspect: what a file holds, before anything runs. */
 #include "cli.h"
+#include "tensor.h"
 
 #include "sconce_dev.h"
 
+#include <stdlib.h>
+
 static const char usage[] =
-    "usage: sconce inspect FILE [DATA.ptd]… [--graph | --dot | --json] [--method M]\n\n"
+    "usage: sconce inspect FILE [DATA.ptd]… [--graph | --dot | --json] [--method M]\n"
+    "       sconce inspect FILE [DATA.ptd]… --plan [--method M] [--input WORD]…\n"
+    "                      [--device default|full] [--no-params]\n\n"
     "Says what a .pte program, a .ptd data file or the blob of a VulkanBackend delegate holds:\n"
     "methods, operators and whether this build runs them, weights, GPU memory. Needs no GPU.\n\n"
     "  --graph     every instruction and node, with shapes\n"
     "  --dot       the same as a drawing: sconce inspect FILE --dot | dot -Tsvg >graph.svg\n"
     "  --json      everything, for programs; docs/inspect.md has the schema\n"
-    "  --method M  this method only\n";
+    "  --method M  this method only\n\n"
+    "  --plan            one call of a method (forward): what each node dispatches\n"
+    "  --input WORD      its inputs one after another, as `sconce run` takes them: zeros:1x16 "
+    "gives\n"
+    "                    dims, ints:5 values too (along the last dim), which positions and other\n"
+    "                    live integers need; the rest have their largest dims and are zeros\n"
+    "  --device KIND     default: WebGPU's default limits and no optional feature; full: f16,\n"
+    "                    subgroups of 32 and a desktop GPU's limits\n"
+    "  --no-params       without the kernels' parameters\n";
 
 static void write_text(void *user, const char *text, size_t size) { fwrite(text, 1, size, user); }
 
-/* Options may stand before, between and after the files. Returns how many files, or -1. */
-static int parse(int argc, char **argv, const struct cli_option *options, const char **files,
-                 int max, bool *help) {
-  int n = 0;
-  for (int at = 0; at < argc; at++) {
-    int word = cli_parse(argc - at, argv + at, options, usage, help);
-    if (word < 0 || *help) return -1;
-    at += word;
-    if (at == argc) break;
-    if (n == max) {
-      fprintf(stderr, "sconce: more than %d files\n", max);
-      return -1;
-    }
-    files[n++] = argv[at];
-  }
-  if (n == 0) fputs(usage, stderr);
-  return n ? n : -1;
+struct options {
+  bool graph, dot, json, plan, no_params;
+  const char *method, *device;
+  struct cli_list files, inputs;
+};
+
+/* Dims and whole numbers are all that a plan asks for: the dtype need not be the input's. */
+static bool make_inputs(const struct cli_list *words, sconce_tensor *inputs, void **data) {
+  const sconce_tensor any = {.dtype = SCONCE_INT64, .rank = 1};
+  for (int i = 0; i < words->n; i++)
+    if (!input_make(words->items[i], &any, &inputs[i], &data[i])) return false;
+  return true;
 }
 
-int cli_inspect(int argc, char **argv) {
-  enum { FILES_MAX = 257 };
-  const char *files[FILES_MAX], *method = NULL;
-  bool help = false, graph = false, dot = false, json = false;
-  const struct cli_option options[] = {{"--graph", NULL, &graph},
-                                       {"--dot", NULL, &dot},
-                                       {"--json", NULL, &json},
-                                       {"--method", &method, NULL},
-                                       {0}};
-  int n = parse(argc, argv, options, files, FILES_MAX, &help);
-  if (help) return CLI_DONE;
-  if (n < 0) return CLI_USAGE;
-  if (graph + dot + json > 1) {
-    fputs("sconce: --graph, --dot and --json exclude each other\n", stderr);
-    return CLI_USAGE;
-  }
-  sconce_inspect_desc desc = {
-      .path = files[0], .data_paths = files + 1, .n_data_paths = (uint32_t)n - 1, .method = method};
-  desc.format = graph  ? SCONCE_INSPECT_GRAPH
-                : dot  ? SCONCE_INSPECT_DOT
-                : json ? SCONCE_INSPECT_JSON
-                       : SCONCE_INSPECT_TEXT;
+static int write_report(const sconce_inspect_desc *desc) {
   sconce_error err = {0};
-  if (sconce_inspect(&desc, write_text, stdout, &err) != SCONCE_OK) return cli_fail(&err);
+  if (sconce_inspect(desc, write_text, stdout, &err) != SCONCE_OK) return cli_fail(&err);
   if (fflush(stdout) == 0 && !ferror(stdout)) return CLI_DONE;
   fputs("sconce: the output could not be written\n", stderr);
   return CLI_FAILED;
+}
+
+static int inspect(const struct options *o) {
+  sconce_inspect_desc desc = {.path = o->files.items[0],
+                              .data_paths = o->files.items + 1,
+                              .n_data_paths = (uint32_t)o->files.n - 1,
+                              .method = o->method,
+                              .device = o->device,
+                              .no_params = o->no_params};
+  desc.format = o->graph  ? SCONCE_INSPECT_GRAPH
+                : o->dot  ? SCONCE_INSPECT_DOT
+                : o->json ? SCONCE_INSPECT_JSON
+                : o->plan ? SCONCE_INSPECT_PLAN
+                          : SCONCE_INSPECT_TEXT;
+  const size_t n = (size_t)o->inputs.n;
+  sconce_tensor *inputs = calloc(n + 1, sizeof *inputs);
+  void **data = calloc(n + 1, sizeof *data);
+  int result = CLI_FAILED;
+  if (!inputs || !data)
+    fputs("sconce: out of memory\n", stderr);
+  else if (make_inputs(&o->inputs, inputs, data)) {
+    desc.inputs = inputs;
+    desc.n_inputs = (uint32_t)n;
+    result = write_report(&desc);
+  }
+  for (size_t i = 0; data && i < n; i++) free(data[i]);
+  free(data);
+  free(inputs);
+  return result;
+}
+
+/* Options of one form are no use with another. */
+static bool agree(const struct options *o) {
+  if (o->graph + o->dot + o->json + o->plan > 1) {
+    fputs("sconce: --graph, --dot, --json and --plan exclude each other\n", stderr);
+    return false;
+  }
+  if (!o->plan && (o->inputs.n || o->device || o->no_params)) {
+    fputs("sconce: --input, --device and --no-params belong to --plan\n", stderr);
+    return false;
+  }
+  return true;
+}
+
+int cli_inspect(int argc, char **argv) {
+  bool help;
+  struct options o = {0};
+  const struct cli_option options[] = {
+      {"", .list = &o.files},           {"--graph", .flag = &o.graph},
+      {"--dot", .flag = &o.dot},        {"--json", .flag = &o.json},
+      {"--plan", .flag = &o.plan},      {"--no-params", .flag = &o.no_params},
+      {"--method", .value = &o.method}, {"--device", .value = &o.device},
+      {"--input", .list = &o.inputs},   {0}};
+  int result = CLI_USAGE, at = cli_parse(argc, argv, options, usage, &help);
+  if (help)
+    result = CLI_DONE;
+  else if (at >= 0 && o.files.n == 0)
+    fputs(usage, stderr);
+  else if (at >= 0 && agree(&o))
+    result = inspect(&o);
+  free(o.files.items);
+  free(o.inputs.items);
+  return result;
 }

@@ -80,6 +80,7 @@ typedef enum sconce_inspect_format {
   SCONCE_INSPECT_GRAPH,    /* node by node, with shapes */
   SCONCE_INSPECT_DOT,      /* the same as a drawing, for Graphviz */
   SCONCE_INSPECT_JSON,     /* everything; docs/inspect.md has the schema */
+  SCONCE_INSPECT_PLAN,     /* one call of one method: what each node dispatches */
 } sconce_inspect_format;
 
 typedef struct sconce_inspect_desc {
@@ -88,8 +89,15 @@ typedef struct sconce_inspect_desc {
   size_t size;
   const char *const *data_paths; /* .ptd files of a program */
   uint32_t n_data_paths;
-  const char *method; /* default: all */
+  const char *method; /* default: all; of a plan: forward */
   sconce_inspect_format format;
+  /* Of a plan: the inputs from the first on; others have their largest dims and are 0. Dims of 1 in
+   * front may be left out; `data` (may be NULL: zeros) matters where whole numbers decide the plan.
+   */
+  const sconce_tensor *inputs;
+  uint32_t n_inputs;
+  const char *device; /* "default": WebGPU's least limits, no optional feature; or "full" */
+  bool no_params;
   sconce_allocator allocator; /* default: the C library's */
 } sconce_inspect_desc;
 

@@ -38,7 +38,8 @@ static void note(void *user, const struct kernel *kernel, uint64_t dispatches) {
 void test_note_kernels(const struct gpu *gpu) { gpu_kernels(gpu, note, NULL); }
 
 static void check_ran(void *user, const struct kernel *row) {
-  if (gpu_runs(user, row) && !ran(row))
+  const struct caps caps = gpu_caps(user);
+  if (kernel_runs(row, &caps) && !ran(row))
     test_fail(__FILE__, __LINE__, "kernel %s/%s was never dispatched", row->wgsl->name, row->name);
 }
 

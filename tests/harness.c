@@ -1,8 +1,10 @@
-/* The runner: sconce_tests [--list] [--filter TEXT] [--junit FILE] [--repeat N]. */
+/* The runner: sconce_tests [--list] [--filter TEXT] [--junit FILE] [--repeat N] [--swap-scalars].
+ * With --swap-scalars the tests of operators alone, with numbers of other kinds: see harness.h. */
 #include "harness.h"
 
 #include "base/os.h"
 #include "gpu.h"
+#include "graph/op.h"
 
 #include <dirent.h>
 #include <stdarg.h>
@@ -152,6 +154,40 @@ static void run_last(void) {
   for (const struct test *test = last; test->name; test++) run_one(&suite, test);
 }
 
+bool test_swap_scalars;
+static const struct op *noted[1024];
+static size_t n_noted;
+
+/* Rows that differ in nothing but the name are one operator. */
+static bool same_operator(const struct op *a, const struct op *b) {
+  return a->shape == b->shape && a->emit == b->emit && a->prepare == b->prepare &&
+         a->n_args == b->n_args && a->writes == b->writes && a->flags == b->flags &&
+         a->variant == b->variant && memcmp(a->kernels, b->kernels, sizeof a->kernels) == 0;
+}
+
+static bool was_noted(const struct op *op) {
+  for (size_t i = 0; i < n_noted; i++)
+    if (same_operator(noted[i], op)) return true;
+  return false;
+}
+
+void test_note_operator(const char *name) {
+  const struct op *op = op_find(text_of(name));
+  if (op && !was_noted(op) && n_noted < sizeof noted / sizeof *noted) noted[n_noted++] = op;
+}
+
+static void every_operator_was_swapped(void) {
+  for (const struct op *const *family = op_families; *family; family++)
+    for (const struct op *op = *family; op->name; op++)
+      if (!was_noted(op)) test_fail(__FILE__, __LINE__, "no test made a node of %s", op->name);
+}
+
+static void run_last_of_swapped(void) {
+  static const struct test last = TEST(every_operator_was_swapped);
+  static const struct test_suite suite = {.name = "harness"};
+  run_one(&suite, &last);
+}
+
 static void xml_text(FILE *file, const char *text) {
   for (; *text; text++) {
     if (*text == '<')
@@ -213,8 +249,11 @@ int main(int argc, char **argv) {
       junit = argv[++i];
     else if (!strcmp(argv[i], "--repeat") && more)
       repeat = strtol(argv[++i], NULL, 10);
+    else if (!strcmp(argv[i], "--swap-scalars"))
+      test_swap_scalars = true;
     else {
-      fprintf(stderr, "usage: sconce_tests [--list] [--filter TEXT] [--junit FILE] [--repeat N]\n");
+      fprintf(stderr, "usage: sconce_tests [--list] [--filter TEXT] [--junit FILE] [--repeat N] "
+                      "[--swap-scalars]\n");
       return 2;
     }
   }
@@ -223,14 +262,14 @@ int main(int argc, char **argv) {
       for (const struct test *test = suite->tests; test->name; test++) {
         char name[200];
         snprintf(name, sizeof name, "%s/%s", suite->name, test->name);
-        if (!strstr(name, filter)) continue;
+        if (!strstr(name, filter) || (test_swap_scalars && !*suite->swaps)) continue;
         if (list)
           puts(name);
         else
           run_one(suite, test);
       }
   if (list) return 0;
-  if (!*filter) run_last();
+  if (!*filter) test_swap_scalars ? run_last_of_swapped() : run_last();
   test_gpu_close();
   if (junit && !write_junit(junit)) fprintf(stderr, "%s: cannot write\n", junit);
   int status = summary(true);

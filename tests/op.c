@@ -7,7 +7,7 @@ void op_begin(struct op_test *t) {
   *t = (struct op_test){0};
   struct gpu *gpu = test_gpu();
   struct caps caps = {0};
-  if (gpu) caps_of(gpu_info(gpu), &caps);
+  if (gpu) caps = gpu_caps(gpu);
   graph_init(&t->graph, NULL, &caps);
   t->graph.inputs = t->inputs;
   t->graph.outputs = t->outputs;
@@ -74,19 +74,31 @@ uint32_t op_null(struct op_test *t) {
   return id;
 }
 
-uint32_t op_int(struct op_test *t, int64_t i) {
+static uint32_t plain_int(struct op_test *t, int64_t i) {
   uint32_t id;
   value(t, VK_INT, &id)->i = i;
   return id;
 }
 
-uint32_t op_double(struct op_test *t, double d) {
+static uint32_t plain_double(struct op_test *t, double d) {
   uint32_t id;
   value(t, VK_DOUBLE, &id)->d = d;
   return id;
 }
 
+/* Beyond 2^53 a Double would be another number. */
+uint32_t op_int(struct op_test *t, int64_t i) {
+  const bool exact = i <= (INT64_C(1) << 53) && i >= -(INT64_C(1) << 53);
+  return test_swap_scalars && exact ? plain_double(t, (double)i) : plain_int(t, i);
+}
+
+uint32_t op_double(struct op_test *t, double d) {
+  const bool whole = floor(d) == d && fabs(d) < 9e18 && !(d == 0 && signbit(d));
+  return test_swap_scalars && whole ? plain_int(t, (int64_t)d) : plain_double(t, d);
+}
+
 uint32_t op_bool(struct op_test *t, bool b) {
+  if (test_swap_scalars) return plain_int(t, b);
   uint32_t id;
   value(t, VK_BOOLEAN, &id)->b = b;
   return id;
@@ -98,7 +110,15 @@ uint32_t op_text(struct op_test *t, const char *text) {
   return id;
 }
 
+static uint32_t int_values(struct op_test *t, const int64_t *ints, uint32_t n) {
+  uint32_t ids[64];
+  if (n > 64) abort();
+  for (uint32_t i = 0; i < n; i++) ids[i] = plain_int(t, ints[i]);
+  return op_list(t, ids, n);
+}
+
 uint32_t op_ints(struct op_test *t, const int64_t *ints, uint32_t n) {
+  if (test_swap_scalars) return int_values(t, ints, n);
   uint32_t id;
   int64_t *copy = arena_new(&t->graph.arena, int64_t, n);
   memcpy(copy, ints, n * sizeof *copy);
@@ -127,6 +147,7 @@ uint32_t op_symint(struct op_test *t) {
 
 void op_node(struct op_test *t, const char *name, const uint32_t *args, uint32_t n) {
   sconce_error err = {0};
+  test_note_operator(name);
   sconce_status status = graph_add_node(&t->graph, text_of(name), t->graph.n_nodes, args, n, &err);
   if (status != SCONCE_OK && t->built.status == SCONCE_OK) t->built = err;
 }

@@ -1,8 +1,9 @@
 /* Reports: see report.h. */
 #include "report.h"
 
-const sconce_inspect_format report_formats[4] = {SCONCE_INSPECT_TEXT, SCONCE_INSPECT_GRAPH,
-                                                 SCONCE_INSPECT_DOT, SCONCE_INSPECT_JSON};
+const sconce_inspect_format report_formats[REPORT_FORMATS] = {
+    SCONCE_INSPECT_TEXT, SCONCE_INSPECT_GRAPH, SCONCE_INSPECT_DOT, SCONCE_INSPECT_JSON,
+    SCONCE_INSPECT_PLAN};
 
 static void append(void *user, const char *text, size_t size) {
   struct report *r = user;

@@ -14,7 +14,9 @@ struct report {
 sconce_status report_make(struct report *r, const sconce_inspect_desc *desc);
 void report_free(struct report *r);
 
-extern const sconce_inspect_format report_formats[4];
+/* A plan, the last one, is there for programs that can be planned only. */
+enum { REPORT_FORMATS = 5 };
+extern const sconce_inspect_format report_formats[REPORT_FORMATS];
 
 /* The number after `"key": ` in a JSON report, or -1. */
 long long report_number(const struct report *r, const char *key);

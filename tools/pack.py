@@ -113,10 +113,12 @@ def pack_kernel(src, path, out):
         header.append(f"_Static_assert(sizeof(struct {name}_params) == {size}, \"{name}\");")
     header.append(f"extern const struct wgsl {name}_wgsl;\n")
     write(out / f"{name}.wgsl.h", "\n".join(header))
+    kinds_of = {"uint32_t": "u", "int32_t": "i", "float": "f"}
+    listed = [f"{field}:{kinds_of[ctype]}{count if count > 1 else ''}" for field, ctype, count, _ in fields]
     return (
         f"const struct wgsl {name}_wgsl = {{\n    .name = \"{name}\",\n"
         f"    .path = \"{path.relative_to(src).as_posix()}\",\n    .uses = \"{' '.join(uses)}\",\n"
-        f"    .params_size = {size},\n    .n_bindings = {len(kinds)},\n"
+        f"    .params_size = {size},\n    .fields = \"{' '.join(listed)}\",\n    .n_bindings = {len(kinds)},\n"
         f"    .bindings = {{{', '.join(kinds) or '0'}}},\n    .text =\n{c_string(text)}}};\n"
     )
 
@@ -124,8 +126,6 @@ def pack_kernel(src, path, out):
 def main():
     src, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     out.mkdir(parents=True, exist_ok=True)
-    # C11 promises only 4095 characters a literal; every compiler we meet takes more
-    body = ['#pragma GCC diagnostic ignored "-Woverlength-strings"\n#include "graph/wgsl.h"\n']
     # C99 promises string literals of 4,095 characters only; every compiler that we use takes more.
     body = ['#if defined(__GNUC__)\n#pragma GCC diagnostic ignored "-Woverlength-strings"\n#endif\n#include "graph/wgsl.h"\n']
     names, libraries = [], []

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Runs the tests and prints `N passed, N failed` last.
 
-usage: test.py [--all | --sampled] [--filter TEXT] [--junit FOLDER]
+usage: test.py [--all | --sampled] [--filter TEXT] [--junit FOLDER] | --update-plans
 
 Without options: the C tests on the best device here (lavapipe where there is no GPU) under the
 sanitizers, then tests/tool. --all: on every software device and library, with features masked and
-limits capped. --sampled: one run of each kind of those, for CI.
+limits capped. --sampled: one run of each kind of those, for CI. --update-plans: writes the texts in
+tests/plans anew with build/sconce and runs nothing.
 """
 
 import argparse
@@ -72,9 +73,9 @@ class Totals:
         self.skipped += skipped
 
 
-def run_c_tests(name, extra, options, totals):
+def run_c_tests(name, extra, options, totals, flags=()):
     env = {**os.environ, "NODEVICE_SELECT": "1", **extra}
-    command = [str(ROOT / "build/asan/sconce_tests")]
+    command = [str(ROOT / "build/asan/sconce_tests"), *flags]
     if options.filter:
         command += ["--filter", options.filter]
     if options.junit:
@@ -124,11 +125,16 @@ def main():
     parser.add_argument("--sampled", action="store_true")
     parser.add_argument("--filter", default="")
     parser.add_argument("--junit", default="")
+    parser.add_argument("--update-plans", action="store_true")
     options = parser.parse_args()
+    if options.update_plans:
+        sys.path.insert(0, str(ROOT / "tests/tool"))
+        return importlib.import_module("test_plans").update()
     totals = Totals()
     mode = "all" if options.all else "sampled" if options.sampled else "quick"
     for name, env in configurations(mode):
         run_c_tests(name, env, options, totals)
+    run_c_tests("scalars of other kinds", {}, options, totals, ["--swap-scalars"])
     run_tool_tests(options, totals)
     skipped = f", {totals.skipped} skipped" if totals.skipped else ""
     print(f"{totals.passed} passed, {totals.failed} failed{skipped}")

@@ -25,6 +25,7 @@ SCONCE_CHECK sconce_status gpu_open(struct gpu **out, const struct gpu_desc *des
                                     sconce_error *err);
 void gpu_close(struct gpu *gpu);
 const sconce_device_info *gpu_info(const struct gpu *gpu);
+struct caps gpu_caps(const struct gpu *gpu);       /* the same as operators see it */
 uint32_t gpu_adapter_index(const struct gpu *gpu); /* among gpu_adapters */
 SCONCE_CHECK sconce_status gpu_adapters(const struct gpu_desc *desc,
                                         void (*each)(void *user, uint32_t index,
@@ -68,17 +69,13 @@ struct gpu_constants {
 SCONCE_CHECK sconce_status gpu_kernel_get(struct gpu *gpu, const struct kernel *kernel,
                                           const struct gpu_constants *constants,
                                           struct gpu_kernel **out, sconce_error *err);
-/* Compiles a row; only its shader, if its workgroups are too large for the device. */
+/* Compiles a row; only its shader, if the device cannot run it (see kernel_runs). */
 SCONCE_CHECK sconce_status gpu_kernel_check(struct gpu *gpu, const struct kernel *row,
                                             sconce_error *err);
 /* Calls each for every compiled kernel, with how often it was dispatched. */
 void gpu_kernels(const struct gpu *gpu,
                  void (*each)(void *user, const struct kernel *kernel, uint64_t dispatches),
                  void *user);
-/* Does this device offer what the row needs? */
-bool gpu_offers(const struct gpu *gpu, uint32_t needs);
-/* What a row needs and its threads and workgroup memory are within this device. */
-bool gpu_runs(const struct gpu *gpu, const struct kernel *row);
 
 struct gpu_binding {
   struct gpu_buffer *buffer;

@@ -4,15 +4,20 @@
 #include <stdio.h>
 #include <string.h>
 
-bool gpu_offers(const struct gpu *gpu, uint32_t needs) {
-  return !((needs & NEEDS_F16 && !gpu->info.f16) ||
-           (needs & NEEDS_SUBGROUPS && !gpu->info.subgroups) ||
-           (needs & NEEDS_MATRIX && !gpu->info.matrix));
-}
-
-bool gpu_runs(const struct gpu *gpu, const struct kernel *row) {
-  return gpu_offers(gpu, row->needs) && row->threads <= gpu->info.max_workgroup_invocations &&
-         row->workgroup_bytes <= gpu->info.max_workgroup_bytes;
+struct caps gpu_caps(const struct gpu *gpu) {
+  const sconce_device_info *info = &gpu->info;
+  return (struct caps){.f16 = info->f16,
+                       .subgroups = info->subgroups,
+                       .matrix = info->matrix,
+                       .subgroup_min = info->subgroup_min,
+                       .subgroup_max = info->subgroup_max,
+                       .max_storage_binding = info->max_storage_binding,
+                       .max_buffer = info->max_buffer,
+                       .max_storage_buffers = info->max_storage_buffers,
+                       .max_workgroup_bytes = info->max_workgroup_bytes,
+                       .max_invocations = info->max_workgroup_invocations,
+                       .max_workgroups = info->max_workgroups,
+                       .storage_alignment = info->storage_alignment};
 }
 
 static bool same_constants(const struct gpu_constants *a, const struct gpu_constants *b) {
@@ -113,7 +118,8 @@ static sconce_status compile(struct gpu *gpu, struct gpu_kernel *k, const char *
 
 sconce_status gpu_kernel_check(struct gpu *gpu, const struct kernel *row, sconce_error *err) {
   struct gpu_kernel *kernel;
-  if (gpu_runs(gpu, row)) return gpu_kernel_get(gpu, row, NULL, &kernel, err);
+  const struct caps caps = gpu_caps(gpu);
+  if (kernel_runs(row, &caps)) return gpu_kernel_get(gpu, row, NULL, &kernel, err);
   struct arena scratch;
   arena_init(&scratch, &gpu->allocator);
   const char *text = NULL;
@@ -176,7 +182,8 @@ sconce_status gpu_kernel_get(struct gpu *gpu, const struct kernel *row,
   *out = find(gpu, row, constants);
   if (*out) return SCONCE_OK;
   TRY(gpu_check(gpu, err));
-  if (!gpu_offers(gpu, row->needs))
+  const struct caps caps = gpu_caps(gpu);
+  if (!caps_offer(&caps, row->needs))
     return fail(err, SCONCE_UNSUPPORTED, "kernel '%s/%s' needs%s%s%s, which is not in use here",
                 row->wgsl->name, row->name, row->needs & NEEDS_F16 ? " f16" : "",
                 row->needs & NEEDS_SUBGROUPS ? " subgroups" : "",

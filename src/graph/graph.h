@@ -101,15 +101,6 @@ struct buffer {
   uint32_t value; /* whose bytes initialise it, with those joined to it: constants and state */
 };
 
-/* What a device lets kernels do, as operators see it; NULL limits never occur. */
-struct caps {
-  bool f16, subgroups, matrix;
-  uint32_t subgroup_min, subgroup_max;
-  uint64_t max_storage_binding, max_buffer;
-  uint32_t max_storage_buffers, max_workgroup_bytes, max_invocations, max_workgroups;
-  uint32_t storage_alignment;
-};
-
 /* See constant_set.h; a zeroed one is empty. */
 struct constant_set {
   uint32_t *slots;

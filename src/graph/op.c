@@ -171,20 +171,11 @@ sconce_status shape_same(struct plan *p, const struct node *n) {
 
 /* ---- emit ------------------------------------------------------------------------------------ */
 
-static bool offered(const struct caps *caps, const struct kernel *row) {
-  uint32_t threads = row->threads ? row->threads : 64;
-  return !((row->needs & NEEDS_F16 && !caps->f16) ||
-           (row->needs & NEEDS_SUBGROUPS && !caps->subgroups) ||
-           (row->needs & NEEDS_MATRIX && !caps->matrix) || threads > caps->max_invocations ||
-           row->workgroup_bytes > caps->max_workgroup_bytes ||
-           row->wgsl->n_bindings > caps->max_storage_buffers + 1);
-}
-
 const struct kernel *choose(struct plan *p, const struct kernel *table, const void *problem) {
   const struct caps *caps = &p->g->caps;
   const struct kernel *first = NULL;
   for (const struct kernel *row = table; row->name; row++) {
-    if (!offered(caps, row) || (row->fits && !row->fits(problem, caps))) continue;
+    if (!kernel_runs(row, caps) || (row->fits && !row->fits(problem, caps))) continue;
     if (p->g->force && strcmp(p->g->force, row->name) == 0) return row;
     if (!first) first = row;
   }

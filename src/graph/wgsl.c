@@ -7,6 +7,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+bool caps_offer(const struct caps *caps, uint32_t needs) {
+  return !((needs & NEEDS_F16 && !caps->f16) || (needs & NEEDS_SUBGROUPS && !caps->subgroups) ||
+           (needs & NEEDS_MATRIX && !caps->matrix));
+}
+
+bool kernel_runs(const struct kernel *row, const struct caps *caps) {
+  const uint32_t threads = row->threads ? row->threads : 64;
+  const uint32_t buffers = row->wgsl->n_bindings - (row->wgsl->params_size ? 1 : 0);
+  return caps_offer(caps, row->needs) && threads <= caps->max_invocations &&
+         row->workgroup_bytes <= caps->max_workgroup_bytes && buffers <= caps->max_storage_buffers;
+}
+
 enum { PARTS_MAX = 64 };
 
 /* The text as a list of pieces; joined once at the end. */

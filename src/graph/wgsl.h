@@ -14,6 +14,7 @@ struct wgsl {
   const char *name, *path; /* "rms_norm", "ops/rms_norm/rms_norm.wgsl" */
   const char *uses;        /* libraries to append, separated by spaces */
   uint32_t params_size;    /* bytes of struct Params, a multiple of 16; 0 without */
+  const char *fields;      /* of Params in order, without gaps: "n:u eps:f dims:u4", u, i or f */
   uint32_t n_bindings;
   uint8_t bindings[BINDINGS_MAX]; /* enum bind_kind, by binding index; params last */
   const char *text;
@@ -27,7 +28,14 @@ extern const struct wgsl_library wgsl_libraries[]; /* ends with a row without a 
 
 enum kernel_needs { NEEDS_F16 = 1, NEEDS_SUBGROUPS = 2, NEEDS_MATRIX = 4 };
 
-struct caps; /* graph.h */
+/* What a device lets kernels do, as operators and rows see it. */
+struct caps {
+  bool f16, subgroups, matrix;
+  uint32_t subgroup_min, subgroup_max;
+  uint64_t max_storage_binding, max_buffer;
+  uint32_t max_storage_buffers, max_workgroup_bytes, max_invocations, max_workgroups;
+  uint32_t storage_alignment;
+};
 
 /* One way to run a shader: a row of a kernel table. `set` replaces right-hand sides of the file's
  * alias, const and override lines and may append libraries: "T=vec4<f32> WG=128u use=vec4". */
@@ -43,6 +51,12 @@ struct kernel {
   uint32_t threads;         /* of a workgroup; 0: at most 64 */
   uint32_t workgroup_bytes; /* of workgroup memory */
 };
+
+/* Are these features (enum kernel_needs) all there? */
+bool caps_offer(const struct caps *caps, uint32_t needs);
+/* May this row run on the device at all: features, threads, workgroup memory, storage buffers? Its
+ * own predicate is another matter. */
+bool kernel_runs(const struct kernel *kernel, const struct caps *caps);
 
 /* Which compiler will read the text: Tint wants directives that naga rejects. */
 enum wgsl_dialect { WGSL_NAGA, WGSL_TINT };

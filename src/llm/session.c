@@ -15,9 +15,7 @@ static uint32_t constant_or(const sconce_model *model, const char *name, uint32_
   return n.i > 0 && n.i <= UINT32_MAX ? (uint32_t)n.i : absent;
 }
 
-static bool is_integer(sconce_dtype d) {
-  return d == SCONCE_INT64 || d == SCONCE_INT32 || d == SCONCE_INT16;
-}
+static bool is_integer(sconce_dtype d) { return d == SCONCE_INT64 || d == SCONCE_INT32; }
 
 /* A language model takes ids [1, S] and mostly a position, and gives logits [1, vocab] or
  * [1, S, vocab]. */

@@ -29,7 +29,8 @@ struct check {
 
 static void check_row(void *user, const struct kernel *row) {
   const struct check *check = user;
-  if (!gpu_offers(check->gpu, row->needs)) return;
+  const struct caps caps = gpu_caps(check->gpu);
+  if (!caps_offer(&caps, row->needs)) return;
   char label[120];
   snprintf(label, sizeof label, "%s/%s", row->wgsl->name, row->name);
   sconce_error why = {0};

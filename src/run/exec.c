@@ -34,21 +34,6 @@ struct bound {
   struct variant *variants;
 };
 
-void caps_of(const sconce_device_info *info, struct caps *caps) {
-  *caps = (struct caps){.f16 = info->f16,
-                        .subgroups = info->subgroups,
-                        .matrix = info->matrix,
-                        .subgroup_min = info->subgroup_min,
-                        .subgroup_max = info->subgroup_max,
-                        .max_storage_binding = info->max_storage_binding,
-                        .max_buffer = info->max_buffer,
-                        .max_storage_buffers = info->max_storage_buffers,
-                        .max_workgroup_bytes = info->max_workgroup_bytes,
-                        .max_invocations = info->max_workgroup_invocations,
-                        .max_workgroups = info->max_workgroups,
-                        .storage_alignment = info->storage_alignment};
-}
-
 /* ---- loading --------------------------------------------------------------------------------- */
 
 static enum gpu_use use_of(enum buffer_kind kind) {

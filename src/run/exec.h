@@ -51,8 +51,6 @@ struct exec {
   uint64_t records_written; /* parameter slots rewritten, ever */
 };
 
-void caps_of(const sconce_device_info *info, struct caps *caps);
-
 /* After graph_finish: creates the buffers and uploads the constants. */
 SCONCE_CHECK sconce_status exec_init(struct exec *x, struct gpu *gpu, struct graph *graph,
                                      sconce_error *err);

@@ -9,7 +9,8 @@ static sconce_status open_program(struct inspect *x, const sconce_inspect_desc *
                              .n_data_paths = desc->n_data_paths};
   x->kind = INSPECT_PROGRAM;
   TRY(model_open(&x->model, &x->arena.allocator, &files, err));
-  TRY(inspect_gather(x, desc->method, err));
+  const bool plan = desc->format == SCONCE_INSPECT_PLAN; /* of one method, as a run is */
+  TRY(inspect_gather(x, plan && !desc->method ? "forward" : desc->method, err));
   return inspect_weights(x, err);
 }
 
@@ -35,9 +36,9 @@ static sconce_status open_file(struct inspect *x, const sconce_inspect_desc *des
               "neither a program (ET12), a data file (FT01) nor a delegate's graph (VH00)");
 }
 
-static sconce_status write_report(struct inspect *x, sconce_inspect_format format, struct out *o,
+static sconce_status write_report(struct inspect *x, const sconce_inspect_desc *desc, struct out *o,
                                   sconce_error *err) {
-  switch (format) {
+  switch (desc->format) {
   case SCONCE_INSPECT_TEXT:
     inspect_text(x, o);
     return SCONCE_OK;
@@ -49,8 +50,10 @@ static sconce_status write_report(struct inspect *x, sconce_inspect_format forma
   case SCONCE_INSPECT_JSON:
     inspect_json(x, o);
     return SCONCE_OK;
+  case SCONCE_INSPECT_PLAN:
+    return inspect_plan(x, desc, o, err);
   }
-  return fail(err, SCONCE_BAD_ARGUMENT, "format %d is unknown", (int)format);
+  return fail(err, SCONCE_BAD_ARGUMENT, "format %d is unknown", (int)desc->format);
 }
 
 sconce_status sconce_inspect(const sconce_inspect_desc *desc,
@@ -68,7 +71,7 @@ sconce_status sconce_inspect(const sconce_inspect_desc *desc,
   struct out o;
   out_init(&o, write, user);
   sconce_status status = open_file(&x, desc, err);
-  if (status == SCONCE_OK) status = write_report(&x, desc->format, &o, err);
+  if (status == SCONCE_OK) status = write_report(&x, desc, &o, err);
   if (status == SCONCE_OK)
     out_flush(&o);
   else if (desc->path)

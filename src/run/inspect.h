@@ -1,4 +1,4 @@
-/* What a file holds, gathered once and written in one of four forms; for src/run/inspect*.c only.
+/* What a file holds, gathered once and written in one of five forms; for src/run/inspect*.c only.
  *
  * Everything is a view of the mapped file or lies in one arena. Gathering looks at the program, its
  * graphs and their tables; the bytes of weights are never touched. */
@@ -100,12 +100,25 @@ SCONCE_CHECK sconce_status inspect_weights(struct inspect *x, sconce_error *err)
 SCONCE_CHECK sconce_status inspect_memory(struct inspect *x, struct inspect_method *m,
                                           sconce_error *err);
 
+/* What a device of this kind offers: "default" (NULL too) WebGPU's default limits and no optional
+ * feature, "full" what a desktop GPU has. SCONCE_LIMITS and SCONCE_DISABLE apply, as to a device.
+ */
+SCONCE_CHECK sconce_status inspect_caps(const char *device, struct caps *caps, sconce_error *err);
+/* Could the method be planned? Fails with what stands in the way. */
+SCONCE_CHECK sconce_status inspect_ready(struct inspect *x, const struct inspect_method *m,
+                                         sconce_error *err);
+/* The method as a finished graph; `g` is initialised, and the caller's to free. */
+SCONCE_CHECK sconce_status inspect_build(struct inspect *x, struct inspect_method *m,
+                                         struct graph *g, sconce_error *err);
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 void inspect_text(const struct inspect *x, struct out *o);
 void inspect_graph(const struct inspect *x, struct out *o);
 void inspect_json(const struct inspect *x, struct out *o);
 SCONCE_CHECK sconce_status inspect_dot(struct inspect *x, struct out *o, sconce_error *err);
+SCONCE_CHECK sconce_status inspect_plan(struct inspect *x, const sconce_inspect_desc *desc,
+                                        struct out *o, sconce_error *err);
 
 /* Pieces that several forms share. */
 struct inspect_shape {

@@ -2,28 +2,10 @@
  * of a device, and its buffers are added up. */
 #include "run/inspect.h"
 
-#include "gpu/config.h"
-
 #include <inttypes.h>
 
 /* Transients are placed pairwise; a graph beyond this is nothing that a GPU would run. */
 enum { VALUES_MAX = 100000 };
-
-/* SCONCE_LIMITS and SCONCE_DISABLE apply, as they do to a device. */
-static sconce_status default_caps(struct caps *caps, sconce_error *err) {
-  struct gpu_config config;
-  TRY(config_read(&config, "f16,subgroups,matrix", "default", err));
-  *caps = (struct caps){
-      .max_storage_binding = config.cap[LIMIT_STORAGE_BINDING],
-      .max_buffer = config.cap[LIMIT_BUFFER],
-      .max_storage_buffers = (uint32_t)config.cap[LIMIT_STORAGE_BUFFERS],
-      .max_workgroup_bytes = (uint32_t)config.cap[LIMIT_WORKGROUP_BYTES],
-      .max_invocations = (uint32_t)config.cap[LIMIT_INVOCATIONS],
-      .max_workgroups = (uint32_t)config.cap[LIMIT_WORKGROUPS],
-      .storage_alignment = 256,
-  };
-  return SCONCE_OK;
-}
 
 /* A bare graph: its own inputs and outputs are the border. */
 static sconce_status build_bare(struct graph *g, const struct vkgraph *vk, sconce_error *err) {
@@ -47,14 +29,21 @@ static sconce_status build_bare(struct graph *g, const struct vkgraph *vk, sconc
   return SCONCE_OK;
 }
 
+sconce_status inspect_build(struct inspect *x, struct inspect_method *m, struct graph *g,
+                            sconce_error *err) {
+  struct draw draw;
+  if (x->kind == INSPECT_PROGRAM)
+    TRY(program_build(g, x->model, &m->m, &draw, err));
+  else
+    TRY(build_bare(g, &m->delegates->vk, err));
+  return graph_finish(g, err);
+}
+
 static sconce_status plan(struct inspect *x, struct inspect_method *m, const struct caps *caps,
                           sconce_error *err) {
   struct graph g;
   graph_init(&g, &x->arena.allocator, caps);
-  struct draw draw;
-  sconce_status status = x->kind == INSPECT_PROGRAM ? program_build(&g, x->model, &m->m, &draw, err)
-                                                    : build_bare(&g, &m->delegates->vk, err);
-  if (status == SCONCE_OK) status = graph_finish(&g, err);
+  sconce_status status = inspect_build(x, m, &g, err);
   if (status == SCONCE_OK) {
     for (uint32_t i = 0; i < g.n_buffers; i++)
       m->memory.bytes[g.buffers[i].kind] += g.buffers[i].size;
@@ -87,17 +76,28 @@ static sconce_status find_missing(struct inspect *x, const struct inspect_method
                                     : SCONCE_OK;
 }
 
+sconce_status inspect_ready(struct inspect *x, const struct inspect_method *m, sconce_error *err) {
+  char blocked[200];
+  if (method_blocked(m, blocked)) return fail(err, SCONCE_UNSUPPORTED, "%s", blocked);
+  if (count_values(m) > VALUES_MAX)
+    return fail(err, SCONCE_UNSUPPORTED, "the graph is too large to be planned here");
+  return find_missing(x, m, err);
+}
+
+static sconce_status not_planned(struct inspect *x, struct inspect_method *m,
+                                 const sconce_error *why, sconce_error *err) {
+  if (why->status == SCONCE_NO_MEMORY) return fail(err, why->status, "%s", why->text);
+  return keep(x, why->text, &m->memory.unknown, err);
+}
+
 /* Fails only for want of memory: what stands in the way of a plan is part of the report. */
 sconce_status inspect_memory(struct inspect *x, struct inspect_method *m, sconce_error *err) {
-  char blocked[200];
-  if (method_blocked(m, blocked)) return keep(x, blocked, &m->memory.unknown, err);
-  if (count_values(m) > VALUES_MAX)
-    return keep(x, "the graph is too large to be planned here", &m->memory.unknown, err);
   struct caps caps;
   sconce_error why = {0};
-  sconce_status status = default_caps(&caps, &why);
-  if (status == SCONCE_OK) status = find_missing(x, m, &why);
-  if (status == SCONCE_OK) status = plan(x, m, &caps, &why);
+  sconce_status status = inspect_caps("default", &caps, &why);
+  if (status == SCONCE_OK) status = inspect_ready(x, m, &why);
+  if (status != SCONCE_OK) return not_planned(x, m, &why, err);
+  status = plan(x, m, &caps, &why);
   if (status == SCONCE_UNSUPPORTED || status == SCONCE_NO_GPU_MEMORY) {
     TRY(keep(x, why.text, &m->memory.raised, err));
     caps.max_buffer = caps.max_storage_binding = UINT64_MAX / 2;
@@ -105,6 +105,5 @@ sconce_status inspect_memory(struct inspect *x, struct inspect_method *m, sconce
   }
   if (status == SCONCE_OK) return SCONCE_OK;
   m->memory.raised = NULL;
-  if (status == SCONCE_NO_MEMORY) return fail(err, status, "%s", why.text);
-  return keep(x, why.text, &m->memory.unknown, err);
+  return not_planned(x, m, &why, err);
 }

@@ -104,8 +104,7 @@ sconce_status sconce_method_open(sconce_method **out, sconce_model *model, const
   sconce_method *m = block_resize(&model->arena.allocator, NULL, 0, sizeof *m);
   if (!m) return fail(err, SCONCE_NO_MEMORY, "no memory for a method");
   *m = (sconce_method){.model = model};
-  struct caps caps;
-  caps_of(gpu_info(gpu), &caps);
+  const struct caps caps = gpu_caps(gpu);
   arena_init(&m->arena, &model->arena.allocator);
   graph_init(&m->graph, &model->arena.allocator, &caps);
   sconce_status status = build(m, name ? name : "forward", err);

@@ -47,6 +47,18 @@ static void a_load_takes_what_was_said(void) {
 static uint32_t n_files, n_planned;
 static char some_planned[1024]; /* a real program that runs here, the last that was seen */
 
+/* With every limit that a desktop has, unless the environment lowers them. */
+static void plan_file(const char *path) {
+  struct report r;
+  sconce_inspect_desc desc = {.path = path, .format = SCONCE_INSPECT_PLAN, .device = "full"};
+  sconce_status status = report_make(&r, &desc);
+  if (status == SCONCE_OK)
+    CHECK(r.text && strstr(r.text, " dispatches, GPU memory "));
+  else if (status != SCONCE_UNSUPPORTED || !getenv("SCONCE_LIMITS"))
+    test_fail(__FILE__, __LINE__, "%s", r.err.text);
+  report_free(&r);
+}
+
 static void inspect_file(const char *path) {
   for (int f = 0; f < 4; f++) {
     struct report r;
@@ -56,6 +68,7 @@ static void inspect_file(const char *path) {
     if (report_formats[f] == SCONCE_INSPECT_JSON && report_number(&r, "persistent") >= 0) {
       snprintf(some_planned, sizeof some_planned, "%s", path);
       n_planned++;
+      plan_file(path);
     }
     report_free(&r);
   }

@@ -554,6 +554,33 @@ static void a_saved_session_goes_on_the_same(void) {
   unlink(path);
 }
 
+/* Up to the last position, after a call that took more than half; one more id is refused. */
+static void the_context_can_be_filled(void) {
+  enum { CONTEXT = 256, MOST = 250, KEPT = 251 };
+  struct fixture f;
+  sconce_error err = {0};
+  int32_t ids[CONTEXT + 1];
+  float *stepwise = malloc(32000 * sizeof *stepwise);
+  for (int i = 0; i <= CONTEXT; i++) ids[i] = i < N_STORY ? story[i] : 300 + i * 37 % 4000;
+  if (stepwise && open_all(&f, STORIES)) {
+    CHECK_EQ(sconce_session_describe(f.session).context, CONTEXT);
+    CHECK_OK(sconce_session_prompt(f.session, ids, MOST, NULL, NULL, &err), err);
+    for (int i = MOST; i < CONTEXT; i++)
+      CHECK_OK(sconce_session_append(f.session, ids[i], &err), err);
+    CHECK_EQ(position(&f), CONTEXT);
+    CHECK_FAILS(sconce_session_append(f.session, 1, &err), SCONCE_BAD_ARGUMENT, err,
+                "the context is full: 1 ids at position 256 of 256");
+    CHECK_FAILS(sconce_session_prompt(f.session, ids, CONTEXT + 1, NULL, NULL, &err),
+                SCONCE_BAD_ARGUMENT, err, "a prompt of 257 ids, the context has 256 positions");
+    memcpy(stepwise, sconce_session_logits(f.session), 32000 * sizeof *stepwise);
+    CHECK_OK(sconce_session_rewind(f.session, KEPT, &err), err); /* the last few in one call */
+    CHECK_OK(sconce_session_prompt(f.session, ids, CONTEXT, NULL, NULL, &err), err);
+    CHECK_NEAR(distance(stepwise, sconce_session_logits(f.session), 32000), 0, 1e-3);
+  }
+  close_all(&f);
+  free(stepwise);
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 static sconce_status decode_around(struct fixture *f, int steps, sconce_error *err) {
@@ -637,6 +664,7 @@ const struct test suite_session[] = {
     TEST(damaged_session_files_are_refused),
     TEST(parts_of_a_prompt_give_the_logits_of_the_whole),
     TEST(a_saved_session_goes_on_the_same),
+    TEST(the_context_can_be_filled),
     TEST(a_thousand_steps_allocate_nothing),
     TEST(every_failing_allocation_is_survived),
     {0},

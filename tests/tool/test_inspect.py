@@ -61,6 +61,18 @@ def test_options_before_and_after_the_file():
     assert "no method 'fly'" in run(SCONCE, "inspect", DATA / "control.pte", "--method", "fly", expect=1)[1]
 
 
+def test_plan_takes_the_words_of_run():
+    toy = ROOT / "tests/data/goldens/toy.pte"
+    text = inspect(toy, "--plan", "--input", "zeros:1x3", "--input", "ints:2", "--device", "full")
+    assert "device full" in text and "int32 [1, 3]" in text and "embedding/f32" in text
+    assert "n=24" not in inspect(toy, "--plan", "--input", "zeros:1x3", "--no-params")
+    assert "[1, 7]" in inspect(toy, "--plan")
+    assert "exclude each other" in run(SCONCE, "inspect", toy, "--plan", "--json", expect=2)[1]
+    assert "belong to --plan" in run(SCONCE, "inspect", toy, "--input", "zeros:1x3", expect=2)[1]
+    assert "dim 1 is 9, at most 7" in run(SCONCE, "inspect", toy, "--plan", "--input", "zeros:1x9", expect=1)[1]
+    assert "expected dims" in run(SCONCE, "inspect", toy, "--plan", "--input", "zeros:1y9", expect=1)[1]
+
+
 def test_broken_files_are_one_sentence():
     for name in BROKEN:
         out, err = run(SCONCE, "inspect", DATA / name, expect=1)

@@ -61,6 +61,11 @@ static uint32_t constant(struct built *b, const void *bytes, uint32_t rank, cons
 }
 
 static uint32_t number(struct built *b, int64_t i) {
+  if (test_swap_scalars && i != INT64_MAX) {
+    uint32_t id = graph_add_value(&b->g, VK_DOUBLE, &b->err);
+    b->g.values[id].d = (double)i;
+    return id;
+  }
   uint32_t id = graph_add_value(&b->g, VK_INT, &b->err);
   b->g.values[id].i = i;
   return id;
@@ -78,6 +83,7 @@ static uint32_t list(struct built *b, uint32_t n, const uint32_t *ids) {
 }
 
 static void node(struct built *b, const char *name, uint32_t n, const uint32_t *args) {
+  test_note_operator(name);
   CHECK_OK(graph_add_node(&b->g, text_of(name), b->g.n_nodes, args, n, &b->err), b->err);
 }
 
@@ -474,6 +480,27 @@ static void scalars_follow_python(void) {
   }
 }
 
+static void a_negated_scalar(void) {
+  struct built *b = begin(&usual);
+  uint32_t a = symint(b), r = symint(b), fixed = symint(b);
+  NODE("neg", a, r);
+  NODE("neg", number(b, 5), fixed);
+  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  static const int64_t rows[] = {3, -7, 0, INT32_MAX};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    graph_begin(&b->g);
+    CHECK_OK(graph_set_symint(&b->g, a, rows[i], &b->err), b->err);
+    CHECK_OK(graph_plan(&b->g, &b->err), b->err);
+    CHECK(b->g.values[r].i == -rows[i] && b->g.values[fixed].i == -5);
+  }
+  graph_begin(&b->g);
+  CHECK_OK(graph_set_symint(&b->g, a, INT32_MIN, &b->err), b->err);
+  CHECK_FAILS(graph_plan(&b->g, &b->err), SCONCE_BAD_ARGUMENT, b->err,
+              "2147483648 does not fit 32 bits");
+  graph_rollback(&b->g);
+  end(b);
+}
+
 static void a_64_bit_overflow_is_an_error(void) {
   struct built *b = begin(&usual);
   uint32_t r = symint(b);
@@ -599,6 +626,7 @@ const struct test suite_graph[] = {
     TEST(nothing_changed_plans_nothing),
     TEST(a_failing_shape_is_taken_back),
     TEST(scalars_follow_python),
+    TEST(a_negated_scalar),
     TEST(a_64_bit_overflow_is_an_error),
     TEST(sizes_of_intermediates_are_exact_at_once),
     TEST(a_number_of_the_device_stops_the_plan),

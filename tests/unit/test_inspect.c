@@ -178,7 +178,8 @@ static void damaged_files(void) {
     REQUIRE(bytes);
     for (size_t at = 0; at < size; at++) {
       struct report r;
-      sconce_inspect_desc desc = {.data = bytes, .size = size, .format = report_formats[at % 4]};
+      sconce_inspect_desc desc = {
+          .data = bytes, .size = size, .format = report_formats[at % REPORT_FORMATS]};
       bytes[at] ^= (unsigned char)(1u << at / 4 % 8);
       sconce_status status = report_make(&r, &desc);
       CHECK((status == SCONCE_OK) == (r.text != NULL));
@@ -240,7 +241,7 @@ static void out_of_memory_at_every_allocation(void) {
   struct arena arena;
   arena_init(&arena, NULL);
   struct span file = example_bytes(&arena, "delegate.pte");
-  for (int f = 0; f < 4; f++) {
+  for (int f = 0; f < REPORT_FORMATS; f++) {
     bool done = false;
     for (uint64_t n = 1; n < 1000 && !done; n++) {
       struct test_allocator counting;

@@ -113,7 +113,39 @@ static void shaders_can_be_read_from_disk(void) {
   arena_free(&arena);
 }
 
+/* One rule for planning, compiling and counting: chain.wgsl binds two buffers and its params. */
+static void what_runs_on_a_device(void) {
+  const struct caps least = {.max_invocations = 64, .max_storage_buffers = 2};
+  struct caps f16 = least, both = least, wide = least, bytes = least, one = least;
+  f16.f16 = both.f16 = both.subgroups = true;
+  wide.max_invocations = 256;
+  bytes.max_workgroup_bytes = 1024;
+  one.max_storage_buffers = 1;
+  const struct {
+    const char *why;
+    struct kernel row;
+    const struct caps *caps;
+    bool runs;
+  } rows[] = {
+      {"needs nothing", {.wgsl = &chain_wgsl}, &least, true},
+      {"f16 is missing", {.wgsl = &chain_wgsl, .needs = NEEDS_F16}, &least, false},
+      {"f16 is there", {.wgsl = &chain_wgsl, .needs = NEEDS_F16}, &f16, true},
+      {"one of two", {.wgsl = &chain_wgsl, .needs = NEEDS_F16 | NEEDS_SUBGROUPS}, &f16, false},
+      {"two of two", {.wgsl = &chain_wgsl, .needs = NEEDS_F16 | NEEDS_SUBGROUPS}, &both, true},
+      {"matrices are apart", {.wgsl = &chain_wgsl, .needs = NEEDS_MATRIX}, &both, false},
+      {"too many threads", {.wgsl = &chain_wgsl, .threads = 256}, &least, false},
+      {"as many as allowed", {.wgsl = &chain_wgsl, .threads = 256}, &wide, true},
+      {"workgroup memory", {.wgsl = &chain_wgsl, .workgroup_bytes = 1024}, &least, false},
+      {"all of it", {.wgsl = &chain_wgsl, .workgroup_bytes = 1024}, &bytes, true},
+      {"too few storage buffers", {.wgsl = &chain_wgsl}, &one, false},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (kernel_runs(&rows[i].row, rows[i].caps) != rows[i].runs)
+      test_fail(__FILE__, __LINE__, "%s", rows[i].why);
+}
+
 const struct test suite_wgsl[] = {
+    TEST(what_runs_on_a_device),
     TEST(rows_replace_whole_definitions),
     TEST(directives_depend_on_the_compiler),
     TEST(libraries_are_appended),

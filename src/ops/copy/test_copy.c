@@ -133,14 +133,19 @@ static double cast(double x, enum vk_dtype to) {
   }
 }
 
-static void casts_one(const char *name, enum vk_dtype from, enum vk_dtype to) {
+/* A portable call has fewer arguments: [x, non_blocking, memory_format or dim_order, out]. */
+static void casts_one(const char *name, bool portable, enum vk_dtype from, enum vk_dtype to) {
   static const double values[] = {0, 1, 2.75, -2.75, 100, -100, 0.25, -0.5, 127, 255, 300};
   enum { N = sizeof values / sizeof *values };
   struct op_test t;
   sconce_error err = {0};
   op_begin(&t);
   uint32_t x = op_input(&t, from, DIMS(N)), y = op_output(&t, to, DIMS(N)), null = op_null(&t);
-  op_node(&t, name, IDS(x, null, null, null, null, op_bool(&t, false), null, y));
+  uint32_t blocking = op_bool(&t, false);
+  if (portable)
+    op_node(&t, name, IDS(x, blocking, null, y));
+  else
+    op_node(&t, name, IDS(x, null, null, null, null, blocking, null, y));
   CHECK_OK(op_load(&t, NULL, &err), err);
   for (uint32_t live = N; live > 0 && !test_failed(); live -= 5) {
     double in[N], want[N];
@@ -165,9 +170,12 @@ static void every_cast(void) {
   static const enum vk_dtype dtypes[] = {VK_FLOAT32, VK_FLOAT16, VK_INT32,
                                          VK_INT8,    VK_UINT8,   VK_BOOL};
   for (size_t i = 0; i < 6; i++)
-    for (size_t k = 0; k < 6; k++)
-      casts_one(i % 2 ? "aten._to_copy.default" : "dim_order_ops._to_dim_order_copy.default",
+    for (size_t k = 0; k < 6; k++) {
+      casts_one(i % 2 ? "aten._to_copy.default" : "dim_order_ops._to_dim_order_copy.default", false,
                 dtypes[i], dtypes[k]);
+      casts_one(i % 2 ? "aten::_to_copy.out" : "dim_order_ops::_to_dim_order_copy.out", true,
+                dtypes[i], dtypes[k]);
+    }
 }
 
 /* Split by ranges where the device's bindings are smaller. */

@@ -14,12 +14,19 @@ static void fills(void) {
     uint32_t full = op_output(&t, dtype, DIMS(6, 3)), like = op_output(&t, dtype, DIMS(5, 7));
     uint32_t ones = op_output(&t, dtype, DIMS(6, 3)), zeros = op_output(&t, dtype, DIMS(5, 7));
     uint32_t scalar = op_output(&t, dtype, NULL, 0);
+    uint32_t full_out = op_output(&t, dtype, DIMS(6, 3)),
+             like_out = op_output(&t, dtype, DIMS(5, 7));
+    uint32_t none = op_output(&t, dtype, DIMS(6, 3)), ones_like = op_output(&t, dtype, DIMS(5, 7));
     op_node(&t, "aten.full.default", IDS(size, op_double(&t, 3), null, null, null, null, full));
     op_node(&t, "aten.full_like.default",
             IDS(x, op_bool(&t, true), null, null, null, null, null, like));
     op_node(&t, "aten.ones.default", IDS(size, null, null, null, null, ones));
     op_node(&t, "aten.zeros_like.default", IDS(x, null, null, null, null, null, zeros));
     op_node(&t, "aten.scalar_tensor.default", IDS(op_int(&t, 7), null, null, null, null, scalar));
+    op_node(&t, "aten::full.out", IDS(size, op_int(&t, 2), full_out));
+    op_node(&t, "aten::full_like.out", IDS(x, op_double(&t, 4), null, like_out));
+    op_node(&t, "aten.zeros.default", IDS(size, null, null, null, null, none));
+    op_node(&t, "aten.ones_like.default", IDS(x, null, null, null, null, null, ones_like));
     CHECK_OK(op_load(&t, NULL, &err), err);
     double values[35] = {0};
     static const uint32_t lives[] = {5, 1, 0, 3};
@@ -36,8 +43,12 @@ static void fills(void) {
                    {like, lives[i] * 7, 1},
                    {ones, (lives[i] + 1) * 3, 1},
                    {zeros, lives[i] * 7, 0},
-                   {scalar, 1, b ? 1 : 7}};
-      for (size_t k = 0; k < 5; k++) {
+                   {scalar, 1, b ? 1 : 7},
+                   {full_out, (lives[i] + 1) * 3, b ? 1 : 2},
+                   {like_out, lives[i] * 7, b ? 1 : 4},
+                   {none, (lives[i] + 1) * 3, 0},
+                   {ones_like, lives[i] * 7, 1}};
+      for (size_t k = 0; k < sizeof wants / sizeof *wants; k++) {
         uint64_t n;
         const double *got = op_get(&t, wants[k].id, &n);
         CHECK_EQ(n, wants[k].n);
