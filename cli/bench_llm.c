@@ -166,9 +166,9 @@ static int run_job(struct llm *llm, int32_t *ids, const struct job *job, long re
   return CLI_DONE;
 }
 
-/* Bytes per second, 0 if unknown. With shaders in software the usual 128 MiB took 26 s (llvmpipe,
- * two busy cores); a rough number from 16 MiB must do there. */
-static double read_bandwidth(sconce_device *device) {
+/* With shaders in software the usual 128 MiB took 26 s (llvmpipe, two busy cores); a rough number
+ * from 16 MiB must do there. */
+double bench_bandwidth(sconce_device *device) {
   bool software = sconce_device_describe(device)->type == SCONCE_ADAPTER_SOFTWARE;
   sconce_bandwidth bandwidth = {0};
   sconce_error err = {0};
@@ -182,7 +182,7 @@ static int run_all(struct llm *llm, const struct bench_llm *b, const struct numb
   sconce_session_info info = sconce_session_describe(llm->session);
   int32_t *ids = malloc((size_t)info.context * sizeof *ids);
   if (!ids) return CLI_FAILED;
-  double bandwidth = b->n_decode ? read_bandwidth(llm->device) : 0;
+  double bandwidth = b->n_decode ? bench_bandwidth(llm->device) : 0;
   int result = CLI_DONE;
   print_head(llm, b->options.model, b->format);
   bool first = true;
