@@ -77,6 +77,21 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_measure_kernels(sconce_device *devi
                                                              const sconce_kernels_desc *desc,
                                                              sconce_error *err);
 
+/* Where the host's time went in the calls of a method since it was opened; nanoseconds. */
+typedef struct sconce_call_times {
+  uint64_t calls;     /* that were begun */
+  uint64_t plan_ns;   /* shapes and dispatches of what changed, inputs written */
+  uint64_t bind_ns;   /* dispatches bound to buffers */
+  uint64_t submit_ns; /* parameters written, commands encoded and submitted */
+  uint64_t wait_ns;   /* in sconce_method_wait, until the outputs were there */
+} sconce_call_times;
+SCONCE_API void sconce_method_times(const sconce_method *method, sconce_call_times *out);
+
+/* Runs the method as it is set, all dispatches in one pass, and times that by the device's clock.
+ * sconce_method_profile, with a pass for each, says how it divides. Needs timestamps. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_method_time_pass(sconce_method *method, uint64_t *ns,
+                                                              sconce_error *err);
+
 /* Compiles every row of every kernel table that the device can run; with `null_adapter` on Dawn's
  * Null adapter, where every row can be compiled and nothing runs. Calls each with the row's label
  * and NULL, or the compiler's words. */

@@ -24,11 +24,12 @@ struct exec {
   bool *kept;                            /* by output: stays on the device */
   bool *copied;                          /* by output: the last call read it back */
   struct gpu_copy *copies;               /* (outputs) of one call */
-  struct gpu_read *part;    /* for scalars that only the device knows; opened when needed */
-  uint64_t *output_at;      /* by output: its offset in `read` */
-  const uint8_t *mapped;    /* the last call's outputs, or NULL */
-  bool running;             /* submitted, not yet waited for */
-  uint64_t records_written; /* parameter slots rewritten, ever */
+  struct gpu_read *part;       /* for scalars that only the device knows; opened when needed */
+  uint64_t *output_at;         /* by output: its offset in `read` */
+  const uint8_t *mapped;       /* the last call's outputs, or NULL */
+  bool running;                /* submitted, not yet waited for */
+  uint64_t records_written;    /* parameter slots rewritten, ever */
+  uint64_t bind_ns, submit_ns; /* of the host in exec_begin, ever */
 };
 
 void caps_of(const sconce_device_info *info, struct caps *caps);
@@ -70,5 +71,7 @@ SCONCE_CHECK sconce_status exec_profile(struct exec *x, struct arena *scratch,
                                                      const char *kernel, uint64_t from,
                                                      uint64_t to),
                                         void *user, sconce_error *err);
+/* The same in one pass: nanoseconds of the device's clock from its start to its end. */
+SCONCE_CHECK sconce_status exec_time_pass(struct exec *x, uint64_t *ns, sconce_error *err);
 
 #endif
