@@ -332,7 +332,7 @@ static sconce_status time_row(struct bench *b, struct bound_row *r, sconce_kerne
   once = us_since(start);
   const double room = b->desc->quick ? ROW_QUICK_US : ROW_US;
   double runs = room / repeats / once;
-  out->runs = runs < 1 ? 1 : runs > CHAIN ? CHAIN : (uint32_t)runs;
+  out->runs = runs<1 ? 1 : runs>(double) CHAIN ? CHAIN : (uint32_t)runs;
   if (repeats * once > room) repeats = room > once ? (uint32_t)(room / once) : 1;
   if (repeats * once <= room) TRY(run_chain(b, r, out->runs, &us[0], err)); /* clocks go up */
   for (uint32_t i = 0; i < repeats; i++) TRY(run_chain(b, r, out->runs, &us[i], err));
