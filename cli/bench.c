@@ -7,6 +7,8 @@
 
 static const char usage[] =
     "usage: sconce bench -m model.pte [-p 128,512] [-n 128] [-d 0,1024] [-r 5] [-o md|csv|json]\n"
+    "       sconce bench -m model.pte --profile [-d 0,1024] [-n 64] [-r 5] [-o md|csv|json]\n"
+    "       sconce bench --kernels [--filter TEXT] [--quick] [-r 5] [-o md|csv|json]\n"
     "       sconce bench --dispatch [-n N] [-r N] [--json]\n"
     "       sconce bench --memory [--json]\n\n"
     "Measures the device that SCONCE_ADAPTER names, or the best one. Wall clock, the device's "
@@ -19,6 +21,11 @@ static const char usage[] =
     "  -d LIST     tokens that are in the context before (default 0)\n"
     "  -r N        repetitions (default 5; with --dispatch 21, medians)\n"
     "  -o FORMAT   md (default), csv, json\n"
+    "  --profile   where the time of one decoded token goes: by kernel, on the host, between\n"
+    "  --kernels   every variant of the matrix and attention kernels over a grid of shapes,\n"
+    "              each checked against the plain one; exits with 1 if one is wrong\n"
+    "  --filter T  only cases whose names contain all words of T, \"q4gsw 2048x8192 m=1\"\n"
+    "  --quick     a short list of small shapes, weights left in the caches\n"
     "  --dispatch  chains of dispatches, submit and readback, small writes\n"
     "  --memory    read bandwidth of kernels and upload bandwidth\n"
     "  --json      one object for programs\n";
@@ -90,13 +97,23 @@ static int bench_device(bool dispatch, long n, long repeats, bool json) {
 }
 
 int cli_bench(int argc, char **argv) {
-  bool help, dispatch = false, memory = false;
+  bool help, dispatch = false, memory = false, kernels = false;
   struct bench_llm b = {.prompts = "128", .depths = "0", .format = "md"};
+  struct bench_kernels k = {0};
   const char *n_text = NULL, *r_text = NULL;
-  const struct cli_option options[] = {
-      {"--dispatch", NULL, &dispatch}, {"--memory", NULL, &memory}, LLM_OPTIONS(b.options),
-      {"-p", &b.prompts, NULL},        {"-d", &b.depths, NULL},     {"-o", &b.format, NULL},
-      {"-n", &n_text, NULL},           {"-r", &r_text, NULL},       {0}};
+  const struct cli_option options[] = {{"--dispatch", NULL, &dispatch},
+                                       {"--memory", NULL, &memory},
+                                       {"--kernels", NULL, &kernels},
+                                       {"--profile", NULL, &b.profile},
+                                       {"--filter", &k.filter, NULL},
+                                       {"--quick", NULL, &k.quick},
+                                       LLM_OPTIONS(b.options),
+                                       {"-p", &b.prompts, NULL},
+                                       {"-d", &b.depths, NULL},
+                                       {"-o", &b.format, NULL},
+                                       {"-n", &n_text, NULL},
+                                       {"-r", &r_text, NULL},
+                                       {0}};
   int at = cli_parse(argc, argv, options, usage, &help);
   if (help) return CLI_DONE;
   bool model = b.options.model != NULL;
@@ -104,13 +121,19 @@ int cli_bench(int argc, char **argv) {
                       n_text  ? n_text
                       : model ? "64"
                               : "1000",
-                      model ? 0 : 2, model ? 1000000 : 10000);
-  long repeats = cli_number("-r", r_text ? r_text : model ? "5" : "21", 1, 100);
+                      model ? b.profile : 2, model ? 1000000 : 10000);
+  long repeats = cli_number("-r", r_text ? r_text : dispatch ? "21" : "5", 1, 100);
   if (b.options.json) b.format = "json";
   bool known = !strcmp(b.format, "md") || !strcmp(b.format, "csv") || !strcmp(b.format, "json");
-  if (at != argc || n < 0 || repeats < 0 || dispatch + memory + model != 1 || !known) {
+  if (at != argc || n < 0 || repeats < 0 || dispatch + memory + kernels + model != 1 || !known ||
+      (!kernels && (k.filter || k.quick)) || (b.profile && !model)) {
     if (at >= 0 && n >= 0 && repeats >= 0) fputs(usage, stderr);
     return CLI_USAGE;
+  }
+  if (kernels) {
+    k.format = b.format;
+    k.repeats = repeats;
+    return bench_kernels(&k);
   }
   if (!model) return bench_device(dispatch, n, repeats, b.options.json);
   b.n_decode = n;

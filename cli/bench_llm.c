@@ -31,7 +31,7 @@ static bool parse_list(const char *option, const char *text, struct numbers *out
   return true;
 }
 
-static double now(void) {
+double bench_now(void) {
   struct timespec t;
   timespec_get(&t, TIME_UTC);
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
@@ -49,8 +49,7 @@ static int32_t any_id(const sconce_session_info *info, size_t i) {
   return (int32_t)(1 + (i * 7919u) % (info->n_vocab > 2 ? info->n_vocab - 2 : 1));
 }
 
-/* Brings the session to the depth; the same ids again cost nothing. */
-static sconce_status go_to(struct llm *llm, int32_t *ids, long depth, sconce_error *err) {
+sconce_status bench_go_to(struct llm *llm, int32_t *ids, long depth, sconce_error *err) {
   sconce_session_info info = sconce_session_describe(llm->session);
   for (long i = 0; i < depth; i++) ids[i] = any_id(&info, (size_t)i);
   if (depth == 0) return sconce_session_rewind(llm->session, 0, err);
@@ -58,8 +57,7 @@ static sconce_status go_to(struct llm *llm, int32_t *ids, long depth, sconce_err
   return status;
 }
 
-/* Decoding is what a caller sees: choose, deliver, append, with the device's work waited for. */
-static sconce_status decode(struct llm *llm, long n, sconce_error *err) {
+sconce_status bench_decode(struct llm *llm, long n, sconce_error *err) {
   for (long i = 0; i < n; i++) {
     sconce_choice choice = {.id = 1};
     sconce_status status = SCONCE_OK;
@@ -74,18 +72,18 @@ static sconce_status decode(struct llm *llm, long n, sconce_error *err) {
 static sconce_status measure(struct llm *llm, int32_t *ids, const struct job *job, double *seconds,
                              sconce_error *err) {
   sconce_session_info info = sconce_session_describe(llm->session);
-  sconce_status status = go_to(llm, ids, job->depth, err);
+  sconce_status status = bench_go_to(llm, ids, job->depth, err);
   if (status != SCONCE_OK) return status;
-  double start = now();
+  double start = bench_now();
   if (job->decode) {
-    status = decode(llm, job->tokens, err);
+    status = bench_decode(llm, job->tokens, err);
   } else {
     for (long i = 0; i < job->tokens; i++)
       ids[job->depth + i] = any_id(&info, (size_t)(job->depth + i) * 31 + 5);
     status = sconce_session_prompt(llm->session, ids, (size_t)(job->depth + job->tokens), NULL,
                                    NULL, err);
   }
-  *seconds = now() - start;
+  *seconds = bench_now() - start;
   return status;
 }
 
@@ -166,9 +164,9 @@ static int run_job(struct llm *llm, int32_t *ids, const struct job *job, long re
   return CLI_DONE;
 }
 
-/* Bytes per second, 0 if unknown. With shaders in software the usual 128 MiB took 26 s (llvmpipe,
- * two busy cores); a rough number from 16 MiB must do there. */
-static double read_bandwidth(sconce_device *device) {
+/* With shaders in software the usual 128 MiB took 26 s (llvmpipe, two busy cores); a rough number
+ * from 16 MiB must do there. */
+double bench_bandwidth(sconce_device *device) {
   bool software = sconce_device_describe(device)->type == SCONCE_ADAPTER_SOFTWARE;
   sconce_bandwidth bandwidth = {0};
   sconce_error err = {0};
@@ -177,12 +175,23 @@ static double read_bandwidth(sconce_device *device) {
   return bandwidth.read_bytes_per_s;
 }
 
+static int profile_all(struct llm *llm, const struct bench_llm *b, const struct numbers *depths) {
+  sconce_session_info info = sconce_session_describe(llm->session);
+  int32_t *ids = malloc((size_t)info.context * sizeof *ids);
+  int result = ids ? CLI_DONE : CLI_FAILED;
+  for (size_t d = 0; d < depths->n && result == CLI_DONE; d++)
+    result = bench_profile(llm, b, ids, depths->item[d], d == 0);
+  if (!strcmp(b->format, "json") && result == CLI_DONE) puts("\n]");
+  free(ids);
+  return result;
+}
+
 static int run_all(struct llm *llm, const struct bench_llm *b, const struct numbers *prompts,
                    const struct numbers *depths) {
   sconce_session_info info = sconce_session_describe(llm->session);
   int32_t *ids = malloc((size_t)info.context * sizeof *ids);
   if (!ids) return CLI_FAILED;
-  double bandwidth = b->n_decode ? read_bandwidth(llm->device) : 0;
+  double bandwidth = b->n_decode ? bench_bandwidth(llm->device) : 0;
   int result = CLI_DONE;
   print_head(llm, b->options.model, b->format);
   bool first = true;
@@ -207,7 +216,8 @@ int bench_llm(const struct bench_llm *b) {
   sconce_sampler_desc greedy = {.temperature = 0};
   struct llm llm;
   int result = llm_open(&llm, &b->options, &greedy);
-  if (result == CLI_DONE) result = run_all(&llm, b, &prompts, &depths);
+  if (result == CLI_DONE)
+    result = b->profile ? profile_all(&llm, b, &depths) : run_all(&llm, b, &prompts, &depths);
   llm_close(&llm);
   return result;
 }

@@ -38,6 +38,60 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_measure_bandwidth(sconce_device *de
                                                                sconce_bandwidth *out,
                                                                sconce_error *err);
 
+/* One way to compute a case: a row of a kernel table. */
+typedef struct sconce_kernel_row {
+  const char *label;   /* "q4_gemv/gemv128_f32" */
+  bool chosen;         /* the table takes it by itself */
+  bool wrong;          /* the error is above the case's tolerance */
+  double us;           /* one run: a chain of dependent ones, divided; median of the repeats */
+  double error;        /* max |y - plain| / max |plain|, against the plain row */
+  uint32_t dispatches; /* of one run */
+  uint32_t runs;       /* in each chain */
+} sconce_kernel_row;
+
+/* A small graph, and every row of its operator's table that fits it. Valid during the call. */
+typedef struct sconce_kernel_case {
+  const char *name;  /* "linear_q4gsw 2048x8192 m=1 f32": k x n */
+  uint64_t bytes;    /* that one run cannot help reading: weights and scales, or keys and values */
+  uint64_t rotation; /* bytes of all copies of them that the runs of a chain take in turn */
+  double flops;      /* of one run, a multiply-add is two */
+  bool matrix;       /* many rows: arithmetic is what costs, not bytes */
+  bool device_clock; /* by timestamps; else wall clock around submit and finish */
+  double tolerance;  /* of sconce_kernel_row.error */
+  const sconce_kernel_row *rows;
+  uint32_t n_rows;
+  sconce_error why; /* SCONCE_OK, or why it could not be measured here */
+} sconce_kernel_case;
+
+typedef struct sconce_kernels_desc {
+  const char *filter; /* only cases whose names contain all of its words */
+  bool quick;         /* a short list, nothing rotates, short chains */
+  uint32_t repeats;   /* default 5, at most 101 */
+  void (*each)(void *user, const sconce_kernel_case *result);
+  void *user;
+} sconce_kernels_desc;
+
+/* Times every row of the matrix and attention kernels over a grid of shapes, and checks each one
+ * against the plain row. A wrong result, or a case that cannot be run here, is a result. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_measure_kernels(sconce_device *device,
+                                                             const sconce_kernels_desc *desc,
+                                                             sconce_error *err);
+
+/* Where the host's time went in the calls of a method since it was opened; nanoseconds. */
+typedef struct sconce_call_times {
+  uint64_t calls;     /* that were begun */
+  uint64_t plan_ns;   /* shapes and dispatches of what changed, inputs written */
+  uint64_t bind_ns;   /* dispatches bound to buffers */
+  uint64_t submit_ns; /* parameters written, commands encoded and submitted */
+  uint64_t wait_ns;   /* in sconce_method_wait, until the outputs were there */
+} sconce_call_times;
+SCONCE_API void sconce_method_times(const sconce_method *method, sconce_call_times *out);
+
+/* Runs the method as it is set, all dispatches in one pass, and times that by the device's clock.
+ * sconce_method_profile, with a pass for each, says how it divides. Needs timestamps. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_method_time_pass(sconce_method *method, uint64_t *ns,
+                                                              sconce_error *err);
+
 /* Compiles every row of every kernel table that the device can run; with `null_adapter` on Dawn's
  * Null adapter, where every row can be compiled and nothing runs. Calls each with the row's label
  * and NULL, or the compiler's words. */

@@ -2,6 +2,7 @@
 #include "run/exec.h"
 
 #include "base/checked.h"
+#include "base/os.h"
 #include "run/upload.h"
 
 #include <stdio.h>
@@ -401,14 +402,27 @@ sconce_status exec_part(struct exec *x, uint32_t value, void *out, sconce_error 
 /* After a call has been sent, or given up, the next one starts from its first node. */
 static void call_over(struct exec *x) { x->nodes_bound = x->dispatches_sent = 0; }
 
-static sconce_status begin(struct exec *x, struct flight *f, sconce_error *err) {
-  TRY(bind_planned(x, err));
+/* The copies of the outputs into this flight. */
+static sconce_status prepare_copies(struct exec *x, struct flight *f, uint32_t *n,
+                                    sconce_error *err) {
   uint64_t size;
-  uint32_t n = note_outcomes(x, f, &size);
+  *n = note_outcomes(x, f, &size);
   TRY(grow_flight(x, f, size, err));
-  for (uint32_t i = 0; i < n; i++) x->copies[i].to = f->read;
+  for (uint32_t i = 0; i < *n; i++) x->copies[i].to = f->read;
+  return SCONCE_OK;
+}
+
+static sconce_status begin(struct exec *x, struct flight *f, sconce_error *err) {
+  uint64_t start = os_clock_ns();
+  uint32_t n;
+  TRY(bind_planned(x, err));
+  uint64_t bound = os_clock_ns();
+  TRY(prepare_copies(x, f, &n, err));
   TRY(send(x, x->copies, n, err));
-  return gpu_read_begin(f->read, err);
+  TRY(gpu_read_begin(f->read, err));
+  x->bind_ns += bound - start;
+  x->submit_ns += os_clock_ns() - bound;
+  return SCONCE_OK;
 }
 
 sconce_status exec_begin(struct exec *x, sconce_error *err) {
@@ -423,6 +437,20 @@ sconce_status exec_begin(struct exec *x, sconce_error *err) {
   else
     x->complete = false;
   return status;
+}
+
+sconce_status exec_read(struct exec *x, sconce_error *err) {
+  end_finished(x);
+  struct flight *f = free_flight(x);
+  uint32_t n;
+  bool done;
+  if (!f) return fail(err, SCONCE_BAD_ARGUMENT, "%d calls are running", EXEC_FLIGHTS);
+  TRY(prepare_copies(x, f, &n, err));
+  TRY(gpu_submit(x->gpu, &(struct gpu_batch){.copies = x->copies, .n_copies = n}, err));
+  TRY(gpu_read_begin(f->read, err));
+  f->taken = true;
+  x->running[x->n_running++] = f;
+  return exec_poll(x, true, &done, err);
 }
 
 static void leave_queue(struct exec *x) {
@@ -470,18 +498,30 @@ void exec_cancel(struct exec *x) {
   call_over(x);
 }
 
+/* Binds what is planned, for a run that only the clock is asked about. */
+static sconce_status bind_for_clock(struct exec *x, sconce_error *err) {
+  end_finished(x);
+  sconce_status status = bind_planned(x, err);
+  call_over(x);
+  if (status == SCONCE_OK) return write_params(x, err);
+  x->complete = false;
+  return status;
+}
+
+sconce_status exec_time_pass(struct exec *x, uint64_t *ns, sconce_error *err) {
+  TRY(bind_for_clock(x, err));
+  struct gpu_batch batch = {.dispatches = x->dispatches, .n_dispatches = x->n_dispatches};
+  uint64_t times[2] = {0};
+  TRY(gpu_profile(x->gpu, &batch, GPU_TIME_WHOLE, times, err));
+  *ns = times[1] - times[0];
+  return SCONCE_OK;
+}
+
 sconce_status exec_profile(struct exec *x, struct arena *scratch,
                            void (*each)(void *user, const char *node, const char *kernel,
                                         uint64_t from, uint64_t to),
                            void *user, sconce_error *err) {
-  end_finished(x);
-  sconce_status status = bind_planned(x, err);
-  call_over(x);
-  if (status != SCONCE_OK) {
-    x->complete = false;
-    return status;
-  }
-  TRY(write_params(x, err));
+  TRY(bind_for_clock(x, err));
   uint64_t *times = arena_new(scratch, uint64_t, 2 * (size_t)x->n_dispatches);
   if (!times) return fail(err, SCONCE_NO_MEMORY, "no memory for %u times", x->n_dispatches);
   struct gpu_batch batch = {.dispatches = x->dispatches, .n_dispatches = x->n_dispatches};

@@ -48,7 +48,8 @@ struct exec {
   uint32_t token;           /* a value to read back with the outputs, or NO_VALUE */
   struct gpu_copy *copies;  /* (outputs + 1) of one call */
   struct gpu_read *part;    /* for scalars that only the device knows; opened when needed */
-  uint64_t records_written; /* parameter slots rewritten, ever */
+  uint64_t records_written;    /* parameter slots rewritten, ever */
+  uint64_t bind_ns, submit_ns; /* of the host in exec_begin, ever */
 };
 
 /* After graph_finish: creates the buffers and uploads the constants. */
@@ -78,6 +79,8 @@ SCONCE_CHECK sconce_status exec_begin(struct exec *x, sconce_error *err);
 /* *done: the oldest running call's outputs can be read with exec_output until the next begin or
  * poll. */
 SCONCE_CHECK sconce_status exec_poll(struct exec *x, bool block, bool *done, sconce_error *err);
+/* The outputs as they are on the device, without a call; waits. */
+SCONCE_CHECK sconce_status exec_read(struct exec *x, sconce_error *err);
 /* Of the last call waited for; NULL before. Its data: NULL if it stayed on the device. Output
  * n_outputs is the token. */
 const struct outcome *exec_outcome(const struct exec *x, uint32_t output);
@@ -93,5 +96,7 @@ SCONCE_CHECK sconce_status exec_profile(struct exec *x, struct arena *scratch,
                                                      const char *kernel, uint64_t from,
                                                      uint64_t to),
                                         void *user, sconce_error *err);
+/* The same in one pass: nanoseconds of the device's clock from its start to its end. */
+SCONCE_CHECK sconce_status exec_time_pass(struct exec *x, uint64_t *ns, sconce_error *err);
 
 #endif

@@ -1,6 +1,8 @@
 /* Methods: inputs in, one planned call, outputs out. */
+#include "base/os.h"
 #include "run/convert.h"
 #include "run/model.h"
+#include "sconce_dev.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -24,9 +26,10 @@ struct sconce_method {
   struct draw draw;
   sconce_draw how; /* a token is chosen by each call */
   bool drawing;
-  void *elements; /* of a tensor that scalars are read from */
-  void *side;     /* room for the largest input while it is converted */
-  bool done;      /* outputs of the last call can be read */
+  void *elements;                   /* of a tensor that scalars are read from */
+  void *side;                       /* room for the largest input while it is converted */
+  bool done;                        /* outputs of the last call can be read */
+  uint64_t calls, plan_ns, wait_ns; /* see sconce_call_times */
 };
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -352,18 +355,23 @@ sconce_status sconce_method_begin(sconce_method *m, sconce_error *err) {
     return fail(err, SCONCE_BAD_ARGUMENT, "%d calls are running", SCONCE_CALLS_MAX);
   sconce_error local;
   if (!err) err = &local;
+  uint64_t from = os_clock_ns();
   TRY(start(m, err)); /* else the last call's outputs stay */
+  m->plan_ns += os_clock_ns() - from;
   m->done = false;
   m->exec.token = m->drawing ? m->draw.token : NO_VALUE;
   sconce_status status = exec_begin(&m->exec, err);
   if (status != SCONCE_OK) graph_rollback(&m->graph);
+  m->calls += status == SCONCE_OK;
   return status;
 }
 
 static sconce_status finish(sconce_method *m, bool block, bool *done, sconce_error *err) {
   if (!m || !done) return fail(err, SCONCE_BAD_ARGUMENT, "method or done is NULL");
   sconce_error local;
+  uint64_t from = os_clock_ns();
   TRY(exec_poll(&m->exec, block, done, err ? err : &local));
+  if (block) m->wait_ns += os_clock_ns() - from;
   m->done = *done;
   return SCONCE_OK;
 }
@@ -463,16 +471,40 @@ void sconce_method_stats(const sconce_method *m, sconce_stats *out) {
                         .gpu_objects_made = s->buffers_made + s->groups_made};
 }
 
+void sconce_method_times(const sconce_method *m, sconce_call_times *out) {
+  if (!m || !out) return;
+  *out = (sconce_call_times){.calls = m->calls,
+                             .plan_ns = m->plan_ns,
+                             .bind_ns = m->exec.bind_ns,
+                             .submit_ns = m->exec.submit_ns,
+                             .wait_ns = m->wait_ns};
+}
+
+static sconce_status start_for_clock(sconce_method *m, sconce_error *err) {
+  TRY(check_idle(m, err));
+  TRY(start(m, err));
+  m->done = false;
+  return SCONCE_OK;
+}
+
+sconce_status sconce_method_time_pass(sconce_method *m, uint64_t *ns, sconce_error *err) {
+  if (!m || !ns) return fail(err, SCONCE_BAD_ARGUMENT, "method or ns is NULL");
+  sconce_error local;
+  if (!err) err = &local;
+  TRY(start_for_clock(m, err));
+  sconce_status status = exec_time_pass(&m->exec, ns, err);
+  if (status != SCONCE_OK) graph_rollback(&m->graph);
+  return status;
+}
+
 sconce_status sconce_method_profile(sconce_method *m,
                                     void (*each)(void *user, const char *node, const char *kernel,
                                                  uint64_t from, uint64_t to),
                                     void *user, sconce_error *err) {
   if (!m || !each) return fail(err, SCONCE_BAD_ARGUMENT, "method or each is NULL");
-  TRY(check_idle(m, err));
   sconce_error local;
   if (!err) err = &local;
-  TRY(start(m, err));
-  m->done = false;
+  TRY(start_for_clock(m, err));
   struct arena scratch;
   arena_init(&scratch, &m->arena.allocator);
   sconce_status status = exec_profile(&m->exec, &scratch, each, user, err);

@@ -4,6 +4,7 @@
 
 #include "format/write.h"
 #include "run/device.h"
+#include "sconce_dev.h"
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -432,6 +433,49 @@ static void a_device_lost_between_calls_fails_the_next(void) {
   close_file(&f);
 }
 
+/* ---- clocks ---------------------------------------------------------------------------------- */
+
+static void count_dispatch(void *user, const char *node, const char *kernel, uint64_t from,
+                           uint64_t to) {
+  ++*(uint32_t *)user;
+  CHECK(node[0] && strchr(kernel, '/') && from <= to);
+}
+
+/* Timed runs are calls like others: what the method computes afterwards is right. */
+static void calls_and_passes_are_timed(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  sconce_status status = open_file(&f, affine, NULL, &err);
+  CHECK_OK(status, err);
+  if (status == SCONCE_OK) {
+    sconce_call_times before, after;
+    sconce_stats stats;
+    uint64_t ns = 0;
+    uint32_t dispatches = 0;
+    CHECK_OK(call(f.method, 3, 1, &err), err);
+    sconce_method_times(f.method, &before);
+    CHECK_EQ(before.calls, 1);
+    CHECK_OK(call(f.method, 5, 1, &err), err);
+    sconce_method_times(f.method, &after);
+    CHECK_EQ(after.calls, 2);
+    CHECK(after.plan_ns > before.plan_ns && after.bind_ns > before.bind_ns);
+    CHECK(after.submit_ns > before.submit_ns && after.wait_ns > before.wait_ns);
+    CHECK_FAILS(sconce_method_time_pass(f.method, NULL, &err), SCONCE_BAD_ARGUMENT, err, "NULL");
+    if (sconce_device_describe(f.device)->timestamps) {
+      sconce_method_stats(f.method, &stats);
+      CHECK_OK(sconce_method_time_pass(f.method, &ns, &err), err);
+      CHECK_OK(sconce_method_profile(f.method, count_dispatch, &dispatches, &err), err);
+      CHECK_EQ(dispatches, stats.dispatches);
+    } else {
+      CHECK_FAILS(sconce_method_time_pass(f.method, &ns, &err), SCONCE_UNSUPPORTED, err,
+                  "timestamps are not in use");
+    }
+    CHECK_OK(call(f.method, 5, 2, &err), err);
+    check_result(f.method, 5, 2);
+  }
+  close_file(&f);
+}
+
 const struct test suite_method[] = {
     TEST(one_graph_serves_every_shape),
     TEST(a_prepacked_constant_can_be_an_output),
@@ -440,6 +484,7 @@ const struct test suite_method[] = {
     TEST(calls_can_be_begun_polled_and_cancelled),
     TEST(outputs_feed_inputs_on_the_device),
     TEST(constant_methods_have_values),
+    TEST(calls_and_passes_are_timed),
     TEST(integers_cross_the_border),
     TEST(dropped_placeholders_are_skipped),
     TEST(unknown_operators_are_named),

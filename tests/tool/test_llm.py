@@ -199,3 +199,24 @@ def test_bench_in_three_formats():
         assert "9 tokens at depth 0 do not fit the context of 8" in err, err
         _, err = run(SCONCE, "bench", "-m", toy.model, "-p", "3,x", expect=2)
         assert "-p is 'x', expected up to" in err and len(err.splitlines()) == 1, err
+
+
+def test_bench_profile_adds_up():
+    with Toy() as toy:
+        options = (SCONCE, "bench", "-m", toy.model, "--profile", "-d", "0,3", "-n", "3", "-r", "2")
+        profiles = json.loads(run(*options, "-o", "json")[0])
+        assert [p["depth"] for p in profiles] == [0, 3], profiles
+        for p in profiles:
+            assert sum(k["dispatches"] for k in p["kernels"]) == p["dispatches"] > 0, p
+            assert abs(sum(k["us"] for k in p["kernels"]) - p["kernels_us"]) < 0.1, p
+            assert abs(p["pass_us"] - p["kernels_us"] - p["gap_us"]) < 0.01 and p["pass_us"] > 0, p
+            assert p["wall_us"] > 0 and p["submit_us"] > 0 and p["plan_us"] > 0, p
+        rows = list(csv.DictReader(io.StringIO(run(*options, "-o", "csv")[0])))
+        assert {"(pass_us)", "(wall_us)"} < {r["what"] for r in rows}, rows
+        text = run(*options)[0]
+        assert "One token at depth 3:" in text and "| wall clock of a token" in text and "distorts" in text, text
+        _, err = run(*options[:-4], "-n", "8", expect=1)
+        assert "9 tokens at depth 0 do not fit the context of 8" in err, err
+        _, err = run(*options, env={"SCONCE_DISABLE": "timestamps"}, expect=1)
+        assert "timestamps are not in use" in err, err
+    run(SCONCE, "bench", "--memory", "--profile", expect=2)

@@ -266,6 +266,9 @@ static sconce_status emit_draw(struct plan *p, const struct node *n, const struc
 static sconce_status emit(struct plan *p, const struct node *n) {
   const struct tensor *x = arg_tensor(p, n, LOGITS);
   if (!x) return SCONCE_BAD_GRAPH;
+  int64_t top_k;
+  TRY(arg_int(p, n, TOP_K, &top_k));
+  if (top_k < 0) return SCONCE_OK; /* nothing is chosen */
   struct row r;
   struct sample_digit_params u = {0};
   TRY(check_tensors(p, n, x->dim_live, &r));

@@ -76,6 +76,7 @@ static bool d256_f16(const void *x, const struct caps *c) { return (void)c, stre
 static bool is_f16(const void *x, const struct caps *c) {
   return (void)c, ((const struct problem *)x)->a->half;
 }
+static bool is_f32(const void *x, const struct caps *c) { return !is_f16(x, c); }
 
 /* tile: 4 rows a workgroup and keys; 64 rows and keys; rows of out. */
 #define F32 "use=quad_f32 use=elem_f32"
@@ -108,12 +109,12 @@ const struct kernel attention_kernels[] = {
     {"stream256_f32", &attn_stream_wgsl, "QUADS=8u " F32, 0, d256_f32, {64}, 128, 16384},
     {"stream256_f16", &attn_stream_wgsl, "QUADS=8u " F16, 0, d256_f16, {64}, 128, 16384},
     {"plain_f16", &attn_plain_wgsl, "use=elem_f16" TREE, 0, is_f16, {2}, 64, 1024},
-    {"plain_f32", &attn_plain_wgsl, "use=elem_f32" TREE, 0, NULL, {1}, 64, 1024},
+    {"plain_f32", &attn_plain_wgsl, "use=elem_f32" TREE, 0, is_f32, {1}, 64, 1024},
     {0},
 };
 const struct kernel attention_merges[] = {
     {"merge_f16", &attn_merge_wgsl, "use=quad_f16" TREE, 0, is_f16, {1}, 256, 6144},
-    {"merge_f32", &attn_merge_wgsl, "use=quad_f32" TREE, 0, NULL, {1}, 256, 6144},
+    {"merge_f32", &attn_merge_wgsl, "use=quad_f32" TREE, 0, is_f32, {1}, 256, 6144},
     {0},
 };
 

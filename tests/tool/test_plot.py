@@ -1,0 +1,72 @@
+"""tools/plot.py: lines from results and anchors, whatever the depths."""
+
+import json
+import re
+import tempfile
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+from support import ROOT, run
+
+PLOT = ROOT / "tools/plot.py"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def results(*points):
+    rows = [{"test": "tg", "tokens": 8, "depth": d, "tokens_per_s": v, "sd": 0} for d, v in points]
+    return {"model": "m", "results": [{"test": "pp", "tokens": 8, "depth": 0, "tokens_per_s": 9999, "sd": 0}, *rows]}
+
+
+def plot(files, anchors=None, expect=0):
+    """The drawing as XML, of files with these contents."""
+    with tempfile.TemporaryDirectory() as folder:
+        names = []
+        for i, content in enumerate([*files, anchors] if anchors else files):
+            names.append(Path(folder) / f"{i}.json")
+            names[-1].write_text(json.dumps(content))
+        options = ["-a", names.pop()] if anchors else []
+        _, err = run("python3", PLOT, *options, "-o", Path(folder) / "x.svg", *names, expect=expect)
+        return err if expect else ET.parse(Path(folder) / "x.svg").getroot()
+
+
+def texts(root):
+    return [t.text for t in root.iter(SVG + "text")]
+
+
+def points(root):
+    return [[tuple(map(float, p.split(","))) for p in line.get("points").split()] for line in root.iter(SVG + "polyline")]
+
+
+def test_one_line_each_and_gaps_stay_gaps():
+    anchors = {"title": "A & B", "anchors": [{"name": "other <1>", "tokens_per_s": {"0": 100, "700": 50}}]}
+    root = plot([results((0, 40), (300, 20.4)), results((700, 10))], anchors)
+    shown = texts(root)
+    assert {"A & B", "Sconce", "other <1>", "tokens/s, one sequence", "0", "300", "700"} <= set(shown), shown
+    assert {"40", "20", "10", "100", "50"} <= set(shown) and "9,999" not in shown, shown
+    other, ours = points(root)  # ours is drawn last
+    assert len(other) == 2 and len(ours) == 3
+    assert other[0][0] == ours[0][0] and other[1][0] == ours[2][0], "depths stand in one column"
+    assert ours[0][1] < ours[1][1] < ours[2][1] and other[0][1] < ours[0][1], "more is higher"
+    assert all(0 < x < 760 and 50 < y < 360 for line in (other, ours) for x, y in line)
+
+
+def test_labels_of_a_depth_do_not_touch():
+    anchors = {"anchors": [{"name": n, "tokens_per_s": {"0": v}} for n, v in (("a", 100), ("b", 101), ("c", 102))]}
+    root = plot([results((0, 100.5))], anchors)
+    heights = sorted(float(t.get("y")) for t in root.iter(SVG + "text") if t.get("fill") and t.text in ("100", "101", "102"))
+    assert len(heights) == 4 and all(b - a >= 12.9 for a, b in zip(heights, heights[1:])), heights
+
+
+def test_results_without_decoding_are_refused():
+    assert "no decoding results" in plot([results()], expect=1)
+
+
+def test_the_drawing_in_docs_is_what_its_numbers_make():
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.svg"
+        run("python3", PLOT, "-a", ROOT / "docs/anchors.json", "-o", path, ROOT / "docs/decode.json")
+        assert path.read_text() == (ROOT / "docs/decode.svg").read_text(), "run the command of docs/performance.md"
+    page = (ROOT / "docs/performance.md").read_text()
+    for row in json.loads((ROOT / "docs/decode.json").read_text())["results"]:
+        if row["test"] == "tg":
+            assert re.search(rf"depth {row['depth']:,} \| {row['tokens_per_s']:.1f} ±", page), row
