@@ -51,22 +51,17 @@ static int32_t any_id(const sconce_session_info *info, size_t i) {
 
 sconce_status bench_go_to(struct llm *llm, int32_t *ids, long depth, sconce_error *err) {
   sconce_session_info info = sconce_session_describe(llm->session);
+  if (depth == 0) depth = 1; /* something must come first */
   for (long i = 0; i < depth; i++) ids[i] = any_id(&info, (size_t)i);
-  if (depth == 0) return sconce_session_rewind(llm->session, 0, err);
-  sconce_status status = sconce_session_prompt(llm->session, ids, (size_t)depth, NULL, NULL, err);
-  return status;
+  return sconce_session_prompt(llm->session, ids, (size_t)depth, NULL, NULL, err);
 }
 
 sconce_status bench_decode(struct llm *llm, long n, sconce_error *err) {
-  for (long i = 0; i < n; i++) {
-    sconce_choice choice = {.id = 1};
-    sconce_status status = SCONCE_OK;
-    if (sconce_session_logits(llm->session))
-      status = sconce_session_choose(llm->session, &choice, err);
-    if (status == SCONCE_OK) status = sconce_session_append(llm->session, choice.id, err);
-    if (status != SCONCE_OK) return status;
-  }
-  return SCONCE_OK;
+  sconce_choice choice;
+  sconce_status status = SCONCE_OK;
+  for (long i = 0; i < n && status == SCONCE_OK; i++)
+    status = sconce_session_next(llm->session, &choice, err);
+  return status;
 }
 
 static sconce_status measure(struct llm *llm, int32_t *ids, const struct job *job, double *seconds,
@@ -76,12 +71,14 @@ static sconce_status measure(struct llm *llm, int32_t *ids, const struct job *jo
   if (status != SCONCE_OK) return status;
   double start = bench_now();
   if (job->decode) {
-    status = bench_decode(llm, job->tokens, err);
+    status = bench_decode(llm, job->tokens + 1, err); /* the prompt gave the logits for the first */
   } else {
+    status = sconce_session_rewind(llm->session, (uint32_t)job->depth, err);
     for (long i = 0; i < job->tokens; i++)
       ids[job->depth + i] = any_id(&info, (size_t)(job->depth + i) * 31 + 5);
-    status = sconce_session_prompt(llm->session, ids, (size_t)(job->depth + job->tokens), NULL,
-                                   NULL, err);
+    if (status == SCONCE_OK)
+      status = sconce_session_prompt(llm->session, ids, (size_t)(job->depth + job->tokens), NULL,
+                                     NULL, err);
   }
   *seconds = bench_now() - start;
   return status;

@@ -130,13 +130,15 @@ static sconce_status time_tokens(struct llm *llm, struct profile *p, double *scr
 static sconce_status measure(struct llm *llm, struct profile *p, int32_t *ids, long repeats,
                              double *scratch, sconce_error *err) {
   sconce_status status = bench_go_to(llm, ids, p->depth, err);
-  if (status == SCONCE_OK) status = bench_decode(llm, 1, err);
+  if (status == SCONCE_OK) status = bench_decode(llm, 2, err);
+  if (status == SCONCE_OK) status = time_tokens(llm, p, scratch, err);
+  sconce_session_info info = sconce_session_describe(llm->session);
+  if (status == SCONCE_OK) /* ends the work ahead */
+    status = sconce_session_rewind(llm->session, info.position, err);
   if (status == SCONCE_OK) status = time_kernels(llm, p, repeats, err);
   if (status != SCONCE_OK || p->lost) return status;
   add_up(p, repeats, scratch);
-  status = time_pass(llm, p, repeats, scratch, err);
-  if (status == SCONCE_OK) status = time_tokens(llm, p, scratch, err);
-  return status;
+  return time_pass(llm, p, repeats, scratch, err);
 }
 
 /* ---- printing -------------------------------------------------------------------------------- */
@@ -161,7 +163,7 @@ static void facts_of(const struct profile *p, struct fact out[FACTS]) {
       {"plan_us", "CPU: planning, inputs written", p->plan_us},
       {"bind_us", "CPU: binding", p->bind_us},
       {"submit_us", "CPU: encoding and submitting", p->submit_us},
-      {"wait_us", "CPU: waiting for the logits", p->wait_us},
+      {"wait_us", "CPU: waiting for the token", p->wait_us},
   };
   memcpy(out, facts, sizeof facts);
 }

@@ -131,7 +131,8 @@ static void sort(struct fusion *f) {
 /* Views of what the nodes make, on the way from the first to the last, come along. */
 static bool take_views(const struct rewrite *r, struct fusion *f) {
   sort(f);
-  for (uint32_t i = f->nodes[0] + 1; i < f->nodes[f->n - 1]; i++) {
+  const uint32_t last = f->nodes[f->n - 1];
+  for (uint32_t i = f->nodes[0] + 1; i < last; i++) {
     if (!is_view(r, i) || in(f, i)) continue;
     uint32_t from = r->g->nodes[i].args[0];
     if (!is_tensor(r, from) || !in(f, r->maker[from])) continue;
@@ -249,15 +250,34 @@ sconce_status fuse(struct rewrite *r, struct fusion *f) {
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+static struct text next_word(const char **list) {
+  const char *end = strchr(*list, ',');
+  struct text word = {*list, end ? (size_t)(end - *list) : strlen(*list)};
+  *list += word.size + (end ? 1 : 0);
+  return word;
+}
+
 static bool is_off(const struct graph *g, const char *name) {
   for (const char *at = g->passes_off; at && *at;) {
-    const char *end = strchr(at, ',');
-    size_t size = end ? (size_t)(end - at) : strlen(at);
-    struct text item = {at, size};
-    if (text_is(item, name) || text_is(item, "all")) return true;
-    at += size + (end ? 1 : 0);
+    struct text word = next_word(&at);
+    if (text_is(word, name) || text_is(word, "all")) return true;
   }
   return false;
+}
+
+static bool is_pass(struct text word) {
+  for (const struct pass *const *family = pass_families; *family; family++)
+    for (const struct pass *pass = *family; pass->name; pass++)
+      if (text_is(word, pass->name)) return true;
+  return text_is(word, "all");
+}
+
+struct text passes_unknown(const char *list) {
+  while (*list) {
+    struct text word = next_word(&list);
+    if (word.size && !is_pass(word)) return word;
+  }
+  return (struct text){"", 0};
 }
 
 static void close_gaps(struct graph *g) {

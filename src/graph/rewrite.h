@@ -25,6 +25,9 @@ struct pass {
 };
 extern const struct pass *const pass_families[]; /* ops/registry.c: lists that end with an empty row */
 
+/* The first word of a list as graph->passes_off that names no pass; empty if there is none. */
+struct text passes_unknown(const char *list);
+
 /* ---- asking ---------------------------------------------------------------------------------- */
 
 /* Node i if it is (still) there and has this operator, else NULL. */

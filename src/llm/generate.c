@@ -85,10 +85,16 @@ static sconce_status step(sconce_session *s, struct writer *w, sconce_stream *st
     return SCONCE_OK;
   }
   sconce_choice choice;
-  TRY(sconce_session_choose(s, &choice, err));
+  const bool full = s->info.position == s->info.context; /* one more id can be shown, not added */
+  const uint64_t until = s->info.position + (uint64_t)w->desc->max_new - r->n_new;
+  if (full)
+    TRY(sconce_session_choose(s, &choice, err));
+  else
+    TRY(session_next(s, w->desc->max_new && until < UINT32_MAX ? (uint32_t)until : UINT32_MAX,
+                     &choice, err));
   if (!w->desc->ignore_end && session_is_end(s, choice.id)) {
     r->stop = SCONCE_STOP_END;
-    return SCONCE_OK;
+    return full ? SCONCE_OK : sconce_session_rewind(s, s->info.position - 1, err);
   }
   r->n_new++;
   size_t size;
@@ -98,10 +104,9 @@ static sconce_status step(sconce_session *s, struct writer *w, sconce_stream *st
     r->stop = SCONCE_STOP_TEXT;
   else if (w->refused)
     r->stop = SCONCE_STOP_CALLER;
-  else if (s->info.position == s->info.context)
+  else if (full)
     r->stop = SCONCE_STOP_CONTEXT;
-  /* A last id that nothing follows need not be computed; a rewound chat would drop it anyway. */
-  return r->stop ? SCONCE_OK : sconce_session_append(s, choice.id, err);
+  return SCONCE_OK;
 }
 
 sconce_status sconce_session_generate(sconce_session *s, const sconce_generate_desc *desc,

@@ -6,6 +6,48 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+enum { AHEAD = 2 }; /* on an H200 more calls in flight were no faster */
+
+/* Ends the work ahead: what was begun still runs, and rows past the timeline are overwritten before
+ * they are attended. */
+static void halt(sconce_session *s) {
+  if (s->n_ahead == 0) return;
+  sconce_method_cancel(s->method);
+  s->n_ahead = 0;
+  s->computed = s->begun < s->info.position ? s->begun : s->info.position;
+}
+
+/* A call gives the logits to the host, or (draw) a token and leaves them on the device. */
+static sconce_status set_result(sconce_session *s, const sconce_draw *draw, sconce_error *err) {
+  TRY(sconce_method_draw(s->method, draw, err));
+  return sconce_method_keep_output(s->method, 0, draw != NULL, err);
+}
+
+/* The method's inputs: n ids of the timeline from `first` on; n 0: the one that the device chose. */
+static sconce_status set_inputs(sconce_session *s, uint32_t first, uint32_t n, sconce_error *err) {
+  int64_t *positions = s->feed + s->info.chunk;
+  const uint32_t steps = n ? n : 1;
+  for (uint32_t i = 0; i < steps; i++) {
+    s->feed[i] = n ? s->ids[first + i] : 0;
+    positions[i] = (int64_t)first + i;
+  }
+  sconce_tensor t = {SCONCE_INT64, 2, {1, n}, s->feed, 8 * (size_t)n};
+  if (n)
+    TRY(sconce_method_set_input(s->method, 0, &t, err));
+  else
+    TRY(sconce_method_feed_token(s->method, err));
+  if (!s->has_position) return SCONCE_OK;
+  uint32_t count = s->many_positions ? steps : 1;
+  sconce_tensor p = {SCONCE_INT64, 1, {count}, positions, 8 * (size_t)count};
+  return sconce_method_set_input(s->method, 1, &p, err);
+}
+
+static bool has_logits(const sconce_session *s) {
+  return s->logits_at && s->logits_at == s->info.position;
+}
+
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static uint32_t constant_or(const sconce_model *model, const char *name, uint32_t absent) {
@@ -69,6 +111,13 @@ static sconce_status init(sconce_session *s, const sconce_session_desc *desc, sc
   sconce_sampler_desc sampler = desc->sampler;
   sampler.n_vocab = s->info.n_vocab;
   sampler.allocator = desc->allocator;
+  s->draw = (sconce_draw){.seed = sampler.seed,
+                          .temperature = sampler.temperature,
+                          .top_k = sampler.top_k < sampler.n_vocab ? sampler.top_k : 0,
+                          .top_p = sampler.top_p,
+                          .min_p = sampler.min_p};
+  bool penalty = sampler.repetition_penalty != 0 && sampler.repetition_penalty != 1;
+  s->may_work_ahead = sconce_method_draws(s->method) && !penalty && !sampler.logprobs;
   return sconce_sampler_open(&s->sampler, &sampler, err);
 }
 
@@ -91,6 +140,7 @@ sconce_status sconce_session_open(sconce_session **out, const sconce_session_des
 
 void sconce_session_close(sconce_session *s) {
   if (!s) return;
+  halt(s);
   sconce_sampler_close(s->sampler);
   sconce_allocator allocator = s->arena.allocator;
   arena_free(&s->arena);
@@ -107,7 +157,7 @@ const int32_t *sconce_session_ids(const sconce_session *s, size_t *n) {
 }
 
 const float *sconce_session_logits(const sconce_session *s) {
-  return s && s->has_logits ? s->logits : NULL;
+  return s && has_logits(s) ? s->logits : NULL;
 }
 
 bool session_is_end(const sconce_session *s, int32_t id) {
@@ -127,22 +177,6 @@ static sconce_status check_ids(const sconce_session *s, const int32_t *ids, size
   return SCONCE_OK;
 }
 
-static sconce_status call(sconce_session *s, const int32_t *ids, uint32_t n, sconce_error *err) {
-  int64_t *positions = s->feed + s->info.chunk;
-  for (uint32_t i = 0; i < n; i++) {
-    s->feed[i] = ids[i];
-    positions[i] = (int64_t)s->info.position + i;
-  }
-  sconce_tensor t = {SCONCE_INT64, 2, {1, n}, s->feed, 8 * (size_t)n};
-  TRY(sconce_method_set_input(s->method, 0, &t, err));
-  if (s->has_position) {
-    uint32_t count = s->many_positions ? n : 1;
-    sconce_tensor p = {SCONCE_INT64, 1, {count}, positions, 8 * (size_t)count};
-    TRY(sconce_method_set_input(s->method, 1, &p, err));
-  }
-  return sconce_method_run(s->method, err);
-}
-
 static sconce_status keep_logits(sconce_session *s, sconce_error *err) {
   sconce_tensor t;
   TRY(sconce_method_output(s->method, 0, &t, err));
@@ -159,41 +193,61 @@ static sconce_status keep_logits(sconce_session *s, sconce_error *err) {
       s->logits[i] = half_to_float(half);
     }
   }
-  s->has_logits = true;
+  s->logits_at = s->info.position;
   return SCONCE_OK;
 }
 
-static sconce_status feed(sconce_session *s, const int32_t *ids, size_t n,
-                          void (*progress)(void *user, size_t done, size_t all), void *user,
-                          sconce_error *err) {
+/* Computes the ids that the caches lack. */
+static sconce_status compute(sconce_session *s,
+                             void (*progress)(void *user, size_t done, size_t all), void *user,
+                             sconce_error *err) {
+  const uint32_t from = s->computed, all = s->info.position - from;
+  TRY(set_result(s, NULL, err));
+  while (s->computed < s->info.position) {
+    uint32_t left = s->info.position - s->computed;
+    uint32_t step = left < s->info.chunk ? left : s->info.chunk;
+    s->logits_at = 0;
+    TRY(set_inputs(s, s->computed, step, err));
+    TRY(sconce_method_run(s->method, err));
+    s->computed += step;
+    if (s->computed == s->info.position) TRY(keep_logits(s, err));
+    if (progress) progress(user, s->computed - from, all);
+  }
+  return SCONCE_OK;
+}
+
+sconce_status session_sync(sconce_session *s, sconce_error *err) {
+  halt(s);
+  return compute(s, NULL, NULL, err);
+}
+
+/* Ids behind the timeline, computed; a failure leaves those that were. */
+static sconce_status extend(sconce_session *s, const int32_t *ids, size_t n,
+                            void (*progress)(void *user, size_t done, size_t all), void *user,
+                            sconce_error *err) {
   uint32_t left = s->info.context - s->info.position;
   if (n > left)
     return fail(err, SCONCE_BAD_ARGUMENT, "the context is full: %zu ids at position %u of %u", n,
                 s->info.position, s->info.context);
-  for (size_t at = 0; at < n;) {
-    uint32_t step = n - at < s->info.chunk ? (uint32_t)(n - at) : s->info.chunk;
-    s->has_logits = false;
-    TRY(call(s, ids + at, step, err));
-    memcpy(s->ids + s->info.position, ids + at, step * sizeof *ids);
-    s->info.position += step;
-    at += step;
-    if (at == n) TRY(keep_logits(s, err));
-    if (progress) progress(user, at, n);
-  }
-  return SCONCE_OK;
+  halt(s);
+  if (n) memcpy(s->ids + s->info.position, ids, n * sizeof *ids);
+  s->info.position += (uint32_t)n;
+  sconce_status status = compute(s, progress, user, err);
+  if (status != SCONCE_OK) s->info.position = s->computed;
+  return status;
 }
 
 sconce_status sconce_session_append(sconce_session *s, int32_t id, sconce_error *err) {
   if (!s) return fail(err, SCONCE_BAD_ARGUMENT, "session is NULL");
   TRY(check_ids(s, &id, 1, err));
-  return feed(s, &id, 1, NULL, NULL, err);
+  return extend(s, &id, 1, NULL, NULL, err);
 }
 
 size_t session_reused(const sconce_session *s, const int32_t *ids, size_t n) {
   size_t same = 0;
   while (same < s->info.position && same < n && s->ids[same] == ids[same]) same++;
-  bool has_logits = same == s->info.position && s->has_logits;
-  return same && same == n && !has_logits ? same - 1 : same;
+  if (same > s->computed && s->n_ahead == 0) same = s->computed;
+  return same && same == n && same != s->logits_at ? same - 1 : same;
 }
 
 sconce_status sconce_session_prompt(sconce_session *s, const int32_t *ids, size_t n,
@@ -206,14 +260,14 @@ sconce_status sconce_session_prompt(sconce_session *s, const int32_t *ids, size_
                 s->info.context);
   TRY(check_ids(s, ids, n, err));
   size_t same = session_reused(s, ids, n);
-  if (same == n) return SCONCE_OK;
   TRY(sconce_session_rewind(s, (uint32_t)same, err));
-  return feed(s, ids + same, n - same, progress, user, err);
+  return extend(s, ids + same, n - same, progress, user, err);
 }
 
 sconce_status sconce_session_choose(sconce_session *s, sconce_choice *out, sconce_error *err) {
   if (!s || !out) return fail(err, SCONCE_BAD_ARGUMENT, "session or out is NULL");
-  if (!s->has_logits) return fail(err, SCONCE_BAD_ARGUMENT, "there are no logits to choose from");
+  TRY(session_sync(s, err));
+  if (!has_logits(s)) return fail(err, SCONCE_BAD_ARGUMENT, "there are no logits to choose from");
   return sconce_sampler_choose(s->sampler, s->logits, s->info.position, s->ids, s->info.position,
                                out, err);
 }
@@ -224,7 +278,82 @@ sconce_status sconce_session_rewind(sconce_session *s, uint32_t position, sconce
   if (position > s->info.position)
     return fail(err, SCONCE_BAD_ARGUMENT, "rewind to %u, the session is at %u", position,
                 s->info.position);
-  if (position < s->info.position) s->has_logits = false;
+  halt(s);
+  if (position < s->logits_at) s->logits_at = 0;
   s->info.position = position;
+  if (s->computed > position) s->computed = position;
   return SCONCE_OK;
+}
+
+/* ---- working ahead --------------------------------------------------------------------------- */
+
+/* Begins a call that chooses an id: with what the caches lack, or with the id that the call before
+ * it chooses. */
+static sconce_status begin_ahead(sconce_session *s, sconce_error *err) {
+  const bool first = s->n_ahead == 0;
+  const uint32_t from = first ? s->computed : s->begun;
+  const uint32_t n = first ? s->info.position - s->computed : 1;
+  sconce_draw draw = s->draw;
+  draw.position = from + n;
+  TRY(set_result(s, &draw, err));
+  TRY(set_inputs(s, from, first ? n : 0, err));
+  TRY(sconce_method_begin(s->method, err));
+  s->begun = from + n;
+  s->n_ahead++;
+  return SCONCE_OK;
+}
+
+/* Keeps the device busy, as far as somebody will want the ids and the context goes. */
+static sconce_status work_ahead(sconce_session *s, uint32_t until, sconce_error *err) {
+  while (s->n_ahead < AHEAD) {
+    uint32_t from = s->n_ahead ? s->begun : s->info.position - 1;
+    if (from + 1 >= s->info.context || from + 1 >= until) break;
+    TRY(begin_ahead(s, err));
+  }
+  return SCONCE_OK;
+}
+
+static sconce_status take(sconce_session *s, int32_t *id, sconce_error *err) {
+  TRY(sconce_method_wait(s->method, err));
+  s->n_ahead--;
+  *id = sconce_method_token(s->method);
+  if (*id >= 0 && (uint32_t)*id < s->info.n_vocab) return SCONCE_OK;
+  return fail(err, SCONCE_BAD_ARGUMENT, "none of %u logits is a number above -inf",
+              s->info.n_vocab);
+}
+
+static sconce_status next_ahead(sconce_session *s, uint32_t until, int32_t *id, sconce_error *err) {
+  if (s->n_ahead == 0 && s->computed == s->info.position) { /* the logits are here */
+    sconce_choice choice;
+    TRY(sconce_session_choose(s, &choice, err));
+    *id = choice.id;
+  } else {
+    if (s->n_ahead == 0) TRY(begin_ahead(s, err));
+    TRY(take(s, id, err));
+    s->computed = s->info.position;
+  }
+  s->ids[s->info.position++] = *id;
+  sconce_error later; /* what fails here fails again when somebody needs it */
+  if (work_ahead(s, until, &later) != SCONCE_OK) halt(s);
+  return SCONCE_OK;
+}
+
+sconce_status session_next(sconce_session *s, uint32_t until, sconce_choice *out,
+                           sconce_error *err) {
+  if (s->info.position == s->info.context)
+    return fail(err, SCONCE_BAD_ARGUMENT, "the context is full: %u ids", s->info.context);
+  *out = (sconce_choice){.id = -1};
+  if (!s->may_work_ahead || s->info.position - s->computed > s->info.chunk) {
+    TRY(sconce_session_choose(s, out, err));
+    s->ids[s->info.position++] = out->id;
+    return SCONCE_OK;
+  }
+  sconce_status status = next_ahead(s, until, &out->id, err);
+  if (status != SCONCE_OK) halt(s);
+  return status;
+}
+
+sconce_status sconce_session_next(sconce_session *s, sconce_choice *out, sconce_error *err) {
+  if (!s || !out) return fail(err, SCONCE_BAD_ARGUMENT, "session or out is NULL");
+  return session_next(s, UINT32_MAX, out, err);
 }

@@ -16,8 +16,13 @@ struct sconce_session {
   bool many_positions; /* …one per id */
   int32_t *ids;        /* (context) */
   int64_t *feed;       /* (2 chunk) ids and positions of one call */
-  float *logits;       /* (n_vocab) behind the last id */
-  bool has_logits;
+  float *logits;       /* (n_vocab) behind the first logits_at ids */
+  uint32_t logits_at;  /* 0: none */
+  uint32_t computed;    /* ids of the timeline that the caches hold */
+  bool may_work_ahead;  /* the device can choose as the sampler does */
+  sconce_draw draw;     /* how it chooses */
+  uint32_t n_ahead;     /* calls that are running, each of which chooses an id */
+  uint32_t begun;       /* ids whose calls have been begun; those past the timeline are its guess */
   int32_t ends[16]; /* ids that the program names as ends */
   uint32_t n_ends;
 };
@@ -25,5 +30,10 @@ struct sconce_session {
 /* How many of the first ids a prompt need not compute again; the last one's logits count. */
 size_t session_reused(const sconce_session *s, const int32_t *ids, size_t n);
 bool session_is_end(const sconce_session *s, int32_t id);
+/* sconce_session_next, where nobody will ask for ids from position `until` on. */
+SCONCE_CHECK sconce_status session_next(sconce_session *s, uint32_t until, sconce_choice *out,
+                                        sconce_error *err);
+/* Ends the work ahead and computes what the caches lack. */
+SCONCE_CHECK sconce_status session_sync(sconce_session *s, sconce_error *err);
 
 #endif

@@ -27,8 +27,9 @@ static uint32_t sum_add(uint32_t sum, const void *data, size_t size) {
   return sum;
 }
 
-sconce_status sconce_session_save(const sconce_session *s, const char *path, sconce_error *err) {
+sconce_status sconce_session_save(sconce_session *s, const char *path, sconce_error *err) {
   if (!s || !path) return fail(err, SCONCE_BAD_ARGUMENT, "session or path is NULL");
+  TRY(session_sync(s, err));
   size_t size = sconce_method_state_size(s->method);
   void *state = block_resize(&s->arena.allocator, NULL, 0, size + 1);
   if (!state) return fail(err, SCONCE_NO_MEMORY, "no memory for %zu bytes of state", size);
@@ -87,11 +88,11 @@ static sconce_status load(sconce_session *s, struct span file, sconce_error *err
   if (file.size < sizeof h) return fail(err, SCONCE_BAD_FILE, "%zu bytes are too few", file.size);
   memcpy(&h, file.data, sizeof h);
   TRY(check(s, file, &h, err));
+  TRY(sconce_session_rewind(s, 0, err));
   const uint8_t *ids = file.data + sizeof h, *state = ids + 4 * (size_t)h.n_ids;
   TRY(sconce_method_set_state(s->method, state, (size_t)h.state_size, err));
   memcpy(s->ids, ids, 4 * (size_t)h.n_ids);
-  s->info.position = h.n_ids;
-  s->has_logits = false;
+  s->info.position = s->computed = h.n_ids;
   return SCONCE_OK;
 }
 

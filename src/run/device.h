@@ -8,6 +8,7 @@ struct sconce_device {
   sconce_allocator allocator;
   sconce_log log;
   struct gpu *gpu;
+  char passes_off[128]; /* as struct graph has it */
 };
 
 #endif

@@ -110,6 +110,7 @@ sconce_status sconce_method_open(sconce_method **out, sconce_model *model, const
   const struct caps caps = gpu_caps(gpu);
   arena_init(&m->arena, &model->arena.allocator);
   graph_init(&m->graph, &model->arena.allocator, &caps);
+  m->graph.passes_off = model->device->passes_off;
   sconce_status status = build(m, name ? name : "forward", err);
   if (status != SCONCE_OK)
     sconce_method_close(m);

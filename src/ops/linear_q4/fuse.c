@@ -405,13 +405,14 @@ static sconce_status residual_at(struct rewrite *r, uint32_t i) {
   return SCONCE_OK;
 }
 
-/* A norm that only one group of projections reads. */
+/* A norm that only one group of projections reads. Each of its workgroups computes the norm again:
+ * that is cheaper than a dispatch for a layer's projections, not for the rows of a vocabulary. */
 static sconce_status norm_at(struct rewrite *r, uint32_t i) {
   const struct node *norm = node_of(r, i, "et_vk.rms_norm.default");
   struct group g;
   if (!norm || norm->n_args != 4) return SCONCE_OK;
   uint32_t reader = only_reader(r, out_id(norm));
-  if (reader == NO_NODE || !group_at(r, reader, &g) || g.norm != NO_NODE || g.add != NO_NODE)
+  if (reader == NO_NODE || !group_at(r, reader, &g) || g.n < 2 || g.norm != NO_NODE)
     return SCONCE_OK;
   const struct node *n = &r->g->nodes[reader];
   const struct node *linear = n->n_parts ? part_at(n, g.linear[0]) : n;
