@@ -1,5 +1,6 @@
 // A logit's key: an integer of the same order, so that no device's floats decide what is equal.
-// NaN is -inf, -0 is 0. Every key is above 0.
+// NaN is -inf, -0 is 0. Every key is above 0. Logits whose quotients by the temperature would round
+// to the same number stay in their own order.
 const KEY_NOTHING = 0x007fffffu; // of -inf
 fn key_of(logit: f32) -> u32 {
   let bits = bitcast<u32>(logit);

@@ -19,8 +19,8 @@
 #include <string.h>
 
 enum { LOGITS, IDS, SEED_LOW, SEED_HIGH, POSITION, TOP_K, TEMPERATURE, TOP_P, MIN_P, OUT, N_ARGS };
-enum { WG = 256, BLOCKS = WG, DIGITS = 4, PASSES = 2 * DIGITS }; /* as in the shaders */
-enum { FOLD_NOTHING, FOLD_COUNTS, FOLD_WEIGHTS, FOLD_KEEP };     /* sample_search.wgsl */
+enum { WG = 256, BLOCKS = WG, PASSES = 2 * 4 };              /* as in the shaders */
+enum { FOLD_NOTHING, FOLD_COUNTS, FOLD_WEIGHTS, FOLD_KEEP }; /* sample_search.wgsl */
 enum { STATE_WORDS = 6 * BLOCKS + 8 * (PASSES + 2), HIST_WORDS = PASSES * 256 * 2 };
 
 /* The passes of a draw share their parameters. */
@@ -29,61 +29,31 @@ _Static_assert(sizeof(struct sample_digit_params) == sizeof(struct sample_draw_p
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-enum stage { BEST, COUNTS, WEIGHTS, SUM, DRAW, PICK };
-struct problem {
-  enum stage stage;
-  bool half, aligned; /* aligned: the logits start at a multiple of four */
-};
+#define ROW(NAME, WGSL, SET, WORDS)                                                                \
+  {NAME, &WGSL, SET, .threads = WG, .workgroup_bytes = 4 * (WORDS)}
+#define PAIR(NAME, WGSL, SET, WORDS) /* for float32, and behind it for float16 */                  \
+  ROW(NAME "_f32", WGSL, SET "use=elem_f32 use=logits_word", WORDS),                               \
+      ROW(NAME "_f16", WGSL, SET "use=elem_f16 use=logits_word", WORDS)
 
-#define FITS(NAME, STAGE, HALF)                                                                    \
-  static bool NAME(const void *problem, const struct caps *caps) {                                 \
-    const struct problem *q = problem;                                                             \
-    (void)caps;                                                                                    \
-    return q->stage == (STAGE) && q->half == (HALF);                                               \
-  }
-FITS(best_f32, BEST, false)
-FITS(best_f16, BEST, true)
-FITS(counts_f32, COUNTS, false)
-FITS(counts_f16, COUNTS, true)
-FITS(weights_f32, WEIGHTS, false)
-FITS(weights_f16, WEIGHTS, true)
-FITS(sum_f32, SUM, false)
-FITS(sum_f16, SUM, true)
-FITS(draw_f32, DRAW, false)
-FITS(draw_f16, DRAW, true)
-static bool pick_any(const void *problem, const struct caps *caps) {
-  (void)caps;
-  return ((const struct problem *)problem)->stage == PICK;
-}
-static bool best_f32_quads(const void *problem, const struct caps *caps) {
-  return best_f32(problem, caps) && ((const struct problem *)problem)->aligned;
-}
-static bool best_f16_quads(const void *problem, const struct caps *caps) {
-  return best_f16(problem, caps) && ((const struct problem *)problem)->aligned;
-}
-
-#define ROW(NAME, WGSL, SET, WORDS, FITS)                                                          \
-  {NAME, &WGSL, SET, .fits = FITS, .threads = WG, .workgroup_bytes = 4 * (WORDS)}
-#define PAIR(NAME, WGSL, SET, WORDS, FITS)                                                         \
-  ROW(NAME "_f32", WGSL, SET "use=elem_f32 use=logits_word", WORDS, FITS##_f32),                   \
-      ROW(NAME "_f16", WGSL, SET "use=elem_f16 use=logits_word", WORDS, FITS##_f16)
-
+enum { BEST = 0, BEST_QUADS = 2 }; /* quads: the logits start at a multiple of four */
 static const struct kernel best_kernels[] = {
-    ROW("best_f32_quads", sample_best_wgsl, "use=quad_f32 use=logits_quad", WG, best_f32_quads),
-    ROW("best_f16_quads", sample_best_wgsl, "use=quad_f16 use=logits_quad", WG, best_f16_quads),
-    PAIR("best", sample_best_wgsl, "", WG, best),
+    PAIR("best", sample_best_wgsl, "", WG),
+    ROW("best_f32_quads", sample_best_wgsl, "use=quad_f32 use=logits_quad", WG),
+    ROW("best_f16_quads", sample_best_wgsl, "use=quad_f16 use=logits_quad", WG),
     {0},
 };
 enum { SEARCH_WORDS = 5 * WG + 4 }; /* a maximum, a sum, what was found */
+enum { COUNTS = 0, WEIGHTS = 2 };
 static const struct kernel digit_kernels[] = {
-    PAIR("counts", sample_digit_wgsl, "", SEARCH_WORDS + 8 * 256, counts),
-    PAIR("weights", sample_digit_wgsl, "WEIGHTS=true ", SEARCH_WORDS + 8 * 256, weights),
+    PAIR("counts", sample_digit_wgsl, "", SEARCH_WORDS + 8 * 256),
+    PAIR("weights", sample_digit_wgsl, "WEIGHTS=true ", SEARCH_WORDS + 8 * 256),
     {0},
 };
+enum { SUM = 0, DRAW = 2, PICK = 4 };
 static const struct kernel last_kernels[] = {
-    ROW("pick", sample_pick_wgsl, "", WG, pick_any),
-    PAIR("sum", sample_sum_wgsl, "", SEARCH_WORDS, sum),
-    PAIR("draw", sample_draw_wgsl, "", SEARCH_WORDS + 4, draw),
+    PAIR("sum", sample_sum_wgsl, "", SEARCH_WORDS),
+    PAIR("draw", sample_draw_wgsl, "", SEARCH_WORDS + 4),
+    ROW("pick", sample_pick_wgsl, "", WG),
     {0},
 };
 
@@ -182,23 +152,21 @@ static sconce_status emit_best(struct plan *p, const struct node *n, const struc
     struct sample_best_params u = {.id = i * r->part, .block = r->block, .clear = clear};
     struct operand x = part_of(p, n, r, i, &u.first, &u.n);
     u.block0 = u.id / r->block;
-    const struct problem q = {BEST, r->half, u.first % 4 == 0};
-    TRY(dispatch(p, choose(p, best_kernels, &q), &u, div_up(u.n, r->block),
-                 OPERANDS(x, {n->extra[0]}, {n->extra[1]})));
+    const struct kernel *row = &best_kernels[(u.first % 4 ? BEST : BEST_QUADS) + r->half];
+    TRY(dispatch(p, row, &u, div_up(u.n, r->block), OPERANDS(x, {n->extra[0]}, {n->extra[1]})));
   }
   return SCONCE_OK;
 }
 
-/* One pass over all parts. */
+/* One pass over all parts; `pair` is its kernel's for float32. */
 static sconce_status emit_pass(struct plan *p, const struct node *n, const struct row *r,
-                               enum stage stage, struct sample_digit_params *u) {
-  const struct problem q = {stage, r->half, false};
-  const struct kernel *row = choose(p, stage < SUM ? digit_kernels : last_kernels, &q);
+                               const struct kernel *pair, struct sample_digit_params *u) {
+  const bool draws = pair == &last_kernels[DRAW];
   for (uint32_t i = 0; i < r->n_parts; i++) {
     struct operand x = part_of(p, n, r, i, &u->first, &u->n);
     u->id = i * r->part;
     u->block0 = u->id / r->block;
-    TRY(dispatch(p, row, u, stage == DRAW ? 1 : div_up(u->n, r->block),
+    TRY(dispatch(p, pair + r->half, u, draws ? 1 : div_up(u->n, r->block),
                  OPERANDS(x, {n->extra[0]}, {n->extra[1]}, {arg_id(n, IDS)}, {out_id(n)})));
   }
   u->step++;
@@ -208,11 +176,11 @@ static sconce_status emit_pass(struct plan *p, const struct node *n, const struc
 
 /* Halves have 13 zeros behind their digits, so three passes see all of them. */
 static sconce_status emit_search(struct plan *p, const struct node *n, const struct row *r,
-                                 enum stage stage, struct sample_digit_params *u) {
+                                 uint32_t kind, struct sample_digit_params *u) {
   for (uint32_t shift = 24 + 8; shift > u->low; shift -= 8) {
     u->shift = shift - 8;
-    TRY(emit_pass(p, n, r, stage, u));
-    u->fold = stage == COUNTS ? FOLD_COUNTS : FOLD_WEIGHTS;
+    TRY(emit_pass(p, n, r, &digit_kernels[kind], u));
+    u->fold = kind == COUNTS ? FOLD_COUNTS : FOLD_WEIGHTS;
     u->starts = shift == 32;
     u->ends = u->shift == u->low;
   }
@@ -259,8 +227,8 @@ static sconce_status emit_draw(struct plan *p, const struct node *n, const struc
   TRY(emit_best(p, n, r, HIST_WORDS));
   if (u->top_k && u->top_k < r->vocab) TRY(emit_search(p, n, r, COUNTS, u));
   if (by_share) TRY(emit_search(p, n, r, WEIGHTS, u));
-  TRY(emit_pass(p, n, r, SUM, u));
-  return emit_pass(p, n, r, DRAW, u);
+  TRY(emit_pass(p, n, r, &last_kernels[SUM], u));
+  return emit_pass(p, n, r, &last_kernels[DRAW], u);
 }
 
 static sconce_status emit(struct plan *p, const struct node *n) {
@@ -277,7 +245,7 @@ static sconce_status emit(struct plan *p, const struct node *n) {
   if (u.temperature > 0 && u.top_k != 1) return emit_draw(p, n, &r, &u);
   TRY(emit_best(p, n, &r, 0));
   const struct sample_pick_params pick = {.blocks = (uint32_t)div_up(r.vocab, r.block)};
-  return dispatch(p, choose(p, last_kernels, &(struct problem){.stage = PICK}), &pick, 1,
+  return dispatch(p, &last_kernels[PICK], &pick, 1,
                   OPERANDS({n->extra[0]}, {arg_id(n, IDS)}, {out_id(n)}));
 }
 
