@@ -212,7 +212,9 @@ int bench_llm(const struct bench_llm *b) {
     return CLI_USAGE;
   sconce_sampler_desc greedy = {.temperature = 0};
   struct llm llm;
-  int result = llm_open(&llm, &b->options, &greedy);
+  struct llm_options options = b->options;
+  options.no_text = true;
+  int result = llm_open(&llm, &options, &greedy);
   if (result == CLI_DONE)
     result = b->profile ? profile_all(&llm, b, &depths) : run_all(&llm, b, &prompts, &depths);
   llm_close(&llm);

@@ -80,7 +80,7 @@ static int open_tokenizer(struct llm *llm, const struct llm_options *o, sconce_e
 int llm_open(struct llm *llm, const struct llm_options *o, const sconce_sampler_desc *sampler) {
   *llm = (struct llm){.quiet = o->json || !isatty(STDERR_FILENO)};
   sconce_error err = {0};
-  int result = open_tokenizer(llm, o, &err);
+  int result = o->no_text ? CLI_DONE : open_tokenizer(llm, o, &err);
   if (result != CLI_DONE) return result;
   if (!llm->quiet) fprintf(stderr, "loading %s …\r", o->model);
   sconce_model_desc model = {.path = o->model};

@@ -10,6 +10,7 @@ struct llm_options {
   const char *model, *tokenizer, *method;
   const char *temperature, *top_k, *top_p, *min_p, *penalty, *seed;
   bool verbose, json;
+  bool no_text; /* ids will do: no tokenizer */
 };
 #define LLM_OPTIONS(o)                                                                             \
   {"-m", &(o).model, NULL}, {"--model", &(o).model, NULL}, {"-t", &(o).tokenizer, NULL},           \

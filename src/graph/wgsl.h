@@ -26,7 +26,8 @@ struct wgsl_library {
 };
 extern const struct wgsl_library wgsl_libraries[]; /* ends with a row without a name */
 
-enum kernel_needs { NEEDS_F16 = 1, NEEDS_SUBGROUPS = 2, NEEDS_MATRIX = 4 };
+/* NEEDS_WIDE: with NEEDS_SUBGROUPS, subgroups of at least 32. */
+enum kernel_needs { NEEDS_F16 = 1, NEEDS_SUBGROUPS = 2, NEEDS_MATRIX = 4, NEEDS_WIDE = 8 };
 
 /* What a device lets kernels do, as operators and rows see it. */
 struct caps {

@@ -28,38 +28,28 @@ struct problem {
   uint32_t k;
   bool half;
 };
-static bool wide(const void *problem, uint32_t k, bool half) {
+static bool is(const void *problem, uint32_t k, bool half) {
   const struct problem *q = problem;
   return q->k >= k && q->half == half;
 }
-static bool k4096_f32(const void *q, const struct caps *c) { return (void)c, wide(q, 4096, false); }
-static bool k4096_f16(const void *q, const struct caps *c) { return (void)c, wide(q, 4096, true); }
-static bool k1024_f32(const void *q, const struct caps *c) { return (void)c, wide(q, 1024, false); }
-static bool k1024_f16(const void *q, const struct caps *c) { return (void)c, wide(q, 1024, true); }
-static bool any_f32(const void *q, const struct caps *c) { return (void)c, wide(q, 0, false); }
-static bool any_f16(const void *q, const struct caps *c) { return (void)c, wide(q, 0, true); }
+static bool k1024_f32(const void *q, const struct caps *c) { return (void)c, is(q, 1024, false); }
+static bool k1024_f16(const void *q, const struct caps *c) { return (void)c, is(q, 1024, true); }
+static bool any_f32(const void *q, const struct caps *c) { return (void)c, is(q, 0, false); }
+static bool any_f16(const void *q, const struct caps *c) { return (void)c, is(q, 0, true); }
 
-/* tile[0]: sets of rows that a workgroup takes at a time. */
-#define ROWS(wgsl, suffix, types, sub, tree)                                                       \
-  {"L128_" #suffix, wgsl, "L=128u use=lanes_subgroup " sub types, NEEDS_SUBGROUPS, k4096_##suffix, \
-   {2}, 256, 17664},                                                                               \
-      {"L64_" #suffix, wgsl, "L=64u use=lanes_subgroup " sub types, NEEDS_SUBGROUPS,               \
-       k1024_##suffix, {4}, 256, 9472},                                                            \
-      {"L16_" #suffix, wgsl, "L=16u use=lanes_subgroup " sub types, NEEDS_SUBGROUPS, any_##suffix, \
-       {16}, 256, 3328},                                                                           \
-      {"L64_memory_" #suffix, wgsl, "L=64u use=lanes_memory " tree types, 0, k1024_##suffix, {4},  \
-       256, 13312},                                                                                \
-      {"L16_memory_" #suffix, wgsl, "L=16u use=lanes_memory " tree types, 0, any_##suffix, {16},   \
-       256, 7168}
-#define TABLE(name, wgsl, sub, tree)                                                               \
+#define ROWS(wgsl, suffix, types)                                                                  \
+  Q4_WIDE("r4u2t32_" #suffix, wgsl, "use=q4_four " types, any_##suffix, 4, 2, 32),                 \
+      Q4_MEMORY("t64_" #suffix, wgsl, types, k1024_##suffix, 64),                                  \
+      Q4_MEMORY("t16_" #suffix, wgsl, types, any_##suffix, 16)
+#define TABLE(name, wgsl)                                                                          \
   static const struct kernel name[] = {                                                            \
-      ROWS(wgsl, f32, "use=quad_f32 use=elem_f32", sub, tree),                                     \
-      ROWS(wgsl, f16, "use=quad_f16 use=elem_f16", sub, tree),                                     \
+      ROWS(wgsl, f32, "use=quad_f32 use=elem_f32"),                                                \
+      ROWS(wgsl, f16, "use=quad_f16 use=elem_f16"),                                                \
       {0},                                                                                         \
   }
-TABLE(join_kernels, &q4_join_wgsl, "use=group_subgroup ", "use=group_tree ");
-TABLE(glu_kernels, &q4_glu_wgsl, "use=group_subgroup ", "use=group_tree ");
-TABLE(add_kernels, &q4_add_wgsl, "", "");
+TABLE(join_kernels, &q4_join_wgsl);
+TABLE(glu_kernels, &q4_glu_wgsl);
+TABLE(add_kernels, &q4_add_wgsl);
 
 /* ---- emit ------------------------------------------------------------------------------------ */
 
@@ -125,8 +115,8 @@ static bool read_call(struct plan *p, const struct node *n, struct call *c) {
 }
 
 /* x is staged once for several blocks where there are more than fill a large device. */
-static uint64_t workgroups(uint32_t m, uint64_t sets, const struct kernel *row, uint32_t *blocks) {
-  uint64_t across = div_up(sets, row->tile[0]);
+static uint64_t workgroups(uint32_t m, uint64_t rows, const struct kernel *row, uint32_t *blocks) {
+  uint64_t across = div_up(rows, row->tile[0]);
   uint64_t turns = across * m / 2048;
   *blocks = turns < 1 ? 1 : turns > 8 ? 8 : (uint32_t)turns;
   return div_up(across, *blocks) * m;
@@ -160,12 +150,12 @@ static sconce_status emit_join(struct plan *p, const struct node *n, const struc
       u.w_at[i] = (uint32_t)joined_to(p, first->args[W], linear->args[W], 16);
       u.s_at[i] = (uint32_t)joined_to(p, first->extra[0], linear->extra[0], c->half ? 2 : 4);
       if (u.bias)
-        u.b_at[i] = (uint32_t)joined_to(p, first->args[BIAS], linear->args[BIAS], c->half ? 8 : 16);
+        u.b_at[i] = (uint32_t)joined_to(p, first->args[BIAS], linear->args[BIAS], c->half ? 2 : 4);
       y[i] = out_id(linear);
     }
     u.ends[i] = rows;
   }
-  uint64_t groups = workgroups(c->m, rows / 4, row, &u.blocks);
+  uint64_t groups = workgroups(c->m, rows, row, &u.blocks);
   return dispatch(p, row, &u, groups,
                   OPERANDS({c->x}, {c->norm_w}, joined(p, first->args[W]),
                            joined(p, first->extra[0]),
@@ -186,7 +176,7 @@ static sconce_status emit_glu(struct plan *p, const struct node *n, const struct
                             .eps = (float)c->eps};
   u.w_at = (uint32_t)joined_to(p, gate->args[W], up->args[W], 16);
   u.s_at = (uint32_t)joined_to(p, gate->extra[0], up->extra[0], c->half ? 2 : 4);
-  uint64_t groups = workgroups(c->m, u.n / 2, row, &u.blocks);
+  uint64_t groups = workgroups(c->m, 2 * (uint64_t)u.n, row, &u.blocks);
   return dispatch(p, row, &u, groups,
                   OPERANDS({c->x}, {c->norm_w}, joined(p, gate->args[W]), joined(p, gate->extra[0]),
                            {out_id(part_at(n, c->group->glu))}));
@@ -203,7 +193,7 @@ static sconce_status emit_add(struct plan *p, const struct node *n, const struct
                             .k = c->k,
                             .groups = c->groups,
                             .shift = c->shift};
-  uint64_t groups = workgroups(c->m, u.n / 4, row, &u.blocks);
+  uint64_t groups = workgroups(c->m, u.n, row, &u.blocks);
   return dispatch(
       p, row, &u, groups,
       OPERANDS({c->x}, {linear->args[W]}, {linear->extra[0]}, {rest}, {out_id(add)}));

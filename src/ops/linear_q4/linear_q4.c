@@ -30,11 +30,6 @@ static bool is_vector(const struct problem *q) {
   return l->m <= 8 && l->k && l->k % 32 == 0 && q->stride == l->k / 2 && groups && !q->mixed &&
          q->words;
 }
-static bool fits_gemv128(const void *problem, const struct caps *caps) {
-  const struct problem *q = problem;
-  (void)caps;
-  return is_vector(q) && q->linear->k >= 4096;
-}
 static bool fits_gemv64(const void *problem, const struct caps *caps) {
   const struct problem *q = problem;
   (void)caps;
@@ -56,46 +51,21 @@ static bool fits_gemm(const void *problem, const struct caps *caps) {
  * a time, and the rows of x. */
 #define TABLE(name, suffix, types, x_half)                                                         \
   static const struct kernel name[] = {                                                            \
-      {"gemv128_" suffix,                                                                          \
-       &q4_gemv_wgsl,                                                                              \
-       "L=128u use=lanes_subgroup " types,                                                         \
-       NEEDS_SUBGROUPS,                                                                            \
-       fits_gemv128,                                                                               \
-       {8, 1},                                                                                     \
-       256,                                                                                        \
-       17408},                                                                                     \
-      {"gemv64_" suffix,                                                                           \
-       &q4_gemv_wgsl,                                                                              \
-       "L=64u use=lanes_subgroup " types,                                                          \
-       NEEDS_SUBGROUPS,                                                                            \
-       fits_gemv64,                                                                                \
-       {16, 1},                                                                                    \
-       256,                                                                                        \
-       9216},                                                                                      \
-      {"gemv16_" suffix,                                                                           \
-       &q4_gemv_wgsl,                                                                              \
-       "L=16u use=lanes_subgroup " types,                                                          \
-       NEEDS_SUBGROUPS,                                                                            \
-       fits_gemv16,                                                                                \
-       {64, 1},                                                                                    \
-       256,                                                                                        \
-       3072},                                                                                      \
-      {"gemv64_memory_" suffix,                                                                    \
-       &q4_gemv_wgsl,                                                                              \
-       "L=64u use=lanes_memory " types,                                                            \
-       0,                                                                                          \
-       fits_gemv64,                                                                                \
-       {16, 1},                                                                                    \
-       256,                                                                                        \
-       12288},                                                                                     \
-      {"gemv16_memory_" suffix,                                                                    \
-       &q4_gemv_wgsl,                                                                              \
-       "L=16u use=lanes_memory " types,                                                            \
-       0,                                                                                          \
-       fits_gemv16,                                                                                \
-       {64, 1},                                                                                    \
-       256,                                                                                        \
-       6144},                                                                                      \
+      Q4_WIDE("r1u2t32_" suffix, &q4_gemv_wgsl, types, fits_gemv16, 1, 2, 32),                     \
+      Q4_WIDE("r1u1t64_" suffix, &q4_gemv_wgsl, types, fits_gemv16, 1, 1, 64),                     \
+      Q4_WIDE("r4u2t32_" suffix, &q4_gemv_wgsl, "use=q4_four " types, fits_gemv16, 4, 2, 32),      \
+      Q4_WIDE("r4u1t64_" suffix, &q4_gemv_wgsl, "use=q4_four " types, fits_gemv16, 4, 1, 64),      \
+      Q4_WIDE("r8u1t64_" suffix, &q4_gemv_wgsl, "use=q4_four " types, fits_gemv16, 8, 1, 64),      \
+      Q4_WIDE("r8u2t32_" suffix, &q4_gemv_wgsl, "use=q4_four " types, fits_gemv16, 8, 2, 32),      \
+      Q4_WIDE("r4u2t64_" suffix, &q4_gemv_wgsl, "use=q4_four " types, fits_gemv16, 4, 2, 64),      \
+      Q4_WIDE("r4u1t128_" suffix, &q4_gemv_wgsl, "use=q4_four " types, fits_gemv16, 4, 1, 128),    \
+      Q4_WIDE("r8u1t128_" suffix, &q4_gemv_wgsl, "use=q4_four " types, fits_gemv16, 8, 1, 128),    \
+      Q4_WIDE("r4u2t128_" suffix, &q4_gemv_wgsl, "use=q4_four " types, fits_gemv16, 4, 2, 128),    \
+      Q4_WIDE("r8u2t128_" suffix, &q4_gemv_wgsl, "use=q4_four " types, fits_gemv16, 8, 2, 128),    \
+      Q4_WIDE("r4u1t256_" suffix, &q4_gemv_wgsl, "use=q4_four " types, fits_gemv16, 4, 1, 256),    \
+      Q4_WIDE("r8u1t256_" suffix, &q4_gemv_wgsl, "use=q4_four " types, fits_gemv16, 8, 1, 256),    \
+      Q4_MEMORY("t64_" suffix, &q4_gemv_wgsl, types, fits_gemv64, 64),                             \
+      Q4_MEMORY("t16_" suffix, &q4_gemv_wgsl, types, fits_gemv16, 16),                             \
       {"gemm_" suffix, &q4_gemm_wgsl, types, 0, fits_gemm, {64, 64}, 256, 16384},                  \
       {"plain_" suffix, &q4_plain_wgsl, x_half, 0, NULL, {0}, 64, 0},                              \
       {0},                                                                                         \

@@ -17,4 +17,25 @@ SCONCE_CHECK sconce_status q4_check(struct plan *p, const struct tensor *w,
                                     const struct tensor *scales, int64_t group, uint32_t k);
 SCONCE_CHECK sconce_status q4_emit(struct plan *p, const struct q4_linear *l);
 
+/* Rows of the kernels that use q4_rows.wgsl: `rows` rows for `threads` threads, which take `units`
+ * units of them at a time. Bytes: x, sums, squares. */
+#define Q4_WIDE(name, wgsl, set, fits, rows, units, threads)                                       \
+  {name,                                                                                           \
+   wgsl,                                                                                           \
+   "T=" #threads "u U=" #units "u use=q4_r" #rows " use=shuffle_r" #rows " use=sums_shuffle " set, \
+   NEEDS_SUBGROUPS | NEEDS_WIDE,                                                                   \
+   fits,                                                                                           \
+   {256 / threads * rows, rows},                                                                   \
+   256,                                                                                            \
+   threads * units * 128 + 32 * rows + 32}
+#define Q4_MEMORY(name, wgsl, set, fits, threads)                                                  \
+  {name,                                                                                           \
+   wgsl,                                                                                           \
+   "T=" #threads "u use=q4_four use=q4_r4 use=sums_memory " set,                                   \
+   0,                                                                                              \
+   fits,                                                                                           \
+   {256 / threads * 4, 4},                                                                         \
+   256,                                                                                            \
+   threads * 128 + 5120}
+
 #endif

@@ -1,8 +1,9 @@
 // y = x · Wᵀ + rest for few rows m: a projection and the residual around it.
-// A workgroup takes one m and p.blocks times WG / L · 4 rows of the weight. As q4_gemv; n % 4 == 0.
+// A workgroup takes one m and p.blocks times SETS · R rows of the weight. As q4_gemv; n % 4 == 0.
 // uses: grid q4_rows
 const WG = 256u;
-const L = 64u;
+const T = 64u;
+const U = 1u;
 struct Params {
   m: u32,
   n: u32,
@@ -14,8 +15,8 @@ struct Params {
 @group(0) @binding(0) var<storage, read>       x: array<Quad>;      // (m, k)
 @group(0) @binding(1) var<storage, read>       w: array<vec4<u32>>; // (n, k / 32)
 @group(0) @binding(2) var<storage, read>       scales: array<u32>;  // (n, groups)
-@group(0) @binding(3) var<storage, read>       rest: array<Quad>;   // (m, n)
-@group(0) @binding(4) var<storage, read_write> y: array<Quad>;      // (m, n)
+@group(0) @binding(3) var<storage, read>       rest: array<u32>;    // (m, n)
+@group(0) @binding(4) var<storage, read_write> y: array<u32>;       // (m, n)
 @group(0) @binding(5) var<uniform>             p: Params;
 
 fn staged(m: u32, at: u32) -> vec4<f32> { return quad_get(x[m * (p.k / 4u) + at]); }
@@ -27,14 +28,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let m = min(index % p.m, p.m - 1u);
   let units = p.k / 32u;
   for (var block = 0u; block < p.blocks; block++) {
-    let row = ((index / p.m * p.blocks + block) * (WG / L) + local / L) * 4u;
-    let own = min(row, p.n - 4u);
-    let at = (m * p.n + own) / 4u;
-    let before = quad_get(rest[at]); // on its way with the weights
-    let rows = vec4<u32>(own) + vec4<u32>(0u, 1u, 2u, 3u);
-    let sum = q4_rows(m, rows * units, rows * p.groups, units, p.shift, block == 0u, local);
-    if (local % L == 0u && row < p.n) {
-      y[at] = quad_put(sum + before);
+    let base = (index / p.m * p.blocks + block) * SETS * R; // rows past the last are not written
+    let at = local * ELEMS;
+    let to = (m * p.n + base + at) / ELEMS;
+    let before = rest[min(to, (p.m * p.n - 1u) / ELEMS)]; // on its way with the weights
+    let row = base + local / T * R;
+    let half = row + R / 2u;
+    let rows = Rows(row * units, half * units, row * p.groups, half * p.groups, units, p.groups, p.shift);
+    sums_put(q4_rows(m, rows, units, block == 0u, local), local);
+    workgroupBarrier();
+    if (at < SETS * R && base + at < p.n) {
+      var word = 0u;
+      for (var lane = 0u; lane < ELEMS; lane++) {
+        word = elem_put(word, lane, sums_total(at + lane) + elem_get(before, lane));
+      }
+      y[to] = word;
     }
+    workgroupBarrier();
   }
 }

@@ -1,9 +1,10 @@
 // y[m, n] = Σ_k x[m, k] · (code[n, k] − 8) · scale[n, k / group] + bias[n], for few rows m.
-// A workgroup takes one m and p.blocks times WG / L · 4 rows of the weight.
+// A workgroup takes one m and p.blocks times SETS · R rows of the weight.
 // Wants k % 32 == 0; group 32 · 2^i or all of k; rows of y that start on words.
 // uses: grid either q4_rows
 const WG = 256u;
-const L = 64u;
+const T = 64u;
+const U = 1u;
 struct Params {
   m: u32,
   n: u32,      // rows of the weight here: p.first of cols and on
@@ -27,19 +28,17 @@ struct Params {
 
 fn staged(m: u32, at: u32) -> vec4<f32> { return quad_get(x[m * (p.k / 4u) + at]); }
 
-fn put(m: u32, row: u32, sum: vec4<f32>) {
-  for (var i = 0u; i < 4u && row + i < p.n; i += ELEMS) {
-    var word = 0u;
-    for (var lane = 0u; lane < ELEMS; lane++) {
-      let n = p.first + min(row + i + lane, p.n - 1u);
-      var v = sum[i + lane];
-      if (p.bias != 0u) {
-        v += either_get(bias[either_word(n, p.bias - 1u)], n, p.bias - 1u);
-      }
-      word = elem_put(word, lane, v);
+fn put(m: u32, row: u32, at: u32) {
+  var word = 0u;
+  for (var lane = 0u; lane < ELEMS; lane++) {
+    let n = p.first + min(row + lane, p.n - 1u);
+    var v = sums_total(at + lane);
+    if (p.bias != 0u) {
+      v += either_get(bias[either_word(n, p.bias - 1u)], n, p.bias - 1u);
     }
-    y[(m * p.cols + p.first + row + i) / ELEMS] = word;
+    word = elem_put(word, lane, v);
   }
+  y[(m * p.cols + p.first + row) / ELEMS] = word;
 }
 
 @compute @workgroup_size(WG)
@@ -49,11 +48,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let m = min(index % p.m, p.m - 1u);
   let units = p.k / 32u;
   for (var block = 0u; block < p.blocks; block++) {
-    let row = ((index / p.m * p.blocks + block) * (WG / L) + local / L) * 4u;
-    let rows = min(vec4<u32>(row) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(p.n - 1u));
-    let sum = q4_rows(m, rows * units, rows * p.groups, units, p.shift, block == 0u, local);
-    if (local % L == 0u) {
-      put(m, row, sum);
+    let base = (index / p.m * p.blocks + block) * SETS * R; // rows past the last are not written
+    let row = base + local / T * R;
+    let half = row + R / 2u;
+    let rows = Rows(row * units, half * units, row * p.groups, half * p.groups, units, p.groups, p.shift);
+    sums_put(q4_rows(m, rows, units, block == 0u, local), local);
+    workgroupBarrier();
+    let at = local * ELEMS;
+    if (at < SETS * R && base + at < p.n) {
+      put(m, base + at, at);
     }
+    workgroupBarrier();
   }
 }

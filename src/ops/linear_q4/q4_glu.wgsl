@@ -1,10 +1,11 @@
 // y = silu(norm(x) · Gᵀ) · (norm(x) · Uᵀ) for few rows m; G and U lie in one buffer.
 // The norm (p.norm) is x / sqrt(mean(x²) + eps) · norm; its factor is applied to the sums.
-// A workgroup takes one m and p.blocks times WG / L · 2 rows of G and of U. As q4_gemv; n is even.
+// A workgroup takes one m and p.blocks times SETS · R / 2 rows of G and of U. As q4_gemv; n is a
+// multiple of R / 2.
 // uses: grid q4_rows
-alias Reduced = f32;
 const WG = 256u;
-const L = 64u;
+const T = 64u;
+const U = 1u;
 struct Params {
   m: u32,
   n: u32, // rows of G and of U
@@ -35,15 +36,16 @@ fn staged(m: u32, at: u32) -> vec4<f32> {
   return v * quad_get(norm[at]);
 }
 
-fn put(m: u32, row: u32, gate: vec2<f32>, up: vec2<f32>) {
-  let v = gate / (1.0 + exp(-gate)) * up;
-  for (var i = 0u; i < 2u; i += ELEMS) {
-    var word = 0u;
-    for (var lane = 0u; lane < ELEMS; lane++) {
-      word = elem_put(word, lane, v[i + lane]);
-    }
-    y[(m * p.n + row + i) / ELEMS] = word;
+const HALF = R / 2u; // rows of a set that are of G
+
+fn put(m: u32, row: u32, at: u32, factor: f32) {
+  var word = 0u;
+  for (var lane = 0u; lane < ELEMS; lane++) {
+    let i = (at + lane) / HALF * R + (at + lane) % HALF; // gate; HALF rows behind it is up
+    let gate = sums_total(i) * factor;
+    word = elem_put(word, lane, gate / (1.0 + exp(-gate)) * sums_total(i + HALF) * factor);
   }
+  y[(m * p.n + row) / ELEMS] = word;
 }
 
 @compute @workgroup_size(WG)
@@ -54,17 +56,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let units = p.k / 32u;
   var factor = 1.0;
   for (var block = 0u; block < p.blocks; block++) {
-    let row = ((index / p.m * p.blocks + block) * (WG / L) + local / L) * 2u;
-    let at = min(row, p.n - 2u);
-    let rows = vec4<u32>(at, at + 1u, at, at + 1u);
-    let second = vec4<u32>(0u, 0u, 1u, 1u);
-    let sum = q4_rows(m, rows * units + second * p.w_at, rows * p.groups + second * p.s_at, units,
-                      p.shift, block == 0u, local);
+    let base = (index / p.m * p.blocks + block) * SETS * HALF;
+    let row = min(base + local / T * HALF, p.n - HALF);
+    let rows = Rows(row * units, p.w_at + row * units, row * p.groups, p.s_at + row * p.groups, units,
+                    p.groups, p.shift);
+    sums_put(q4_rows(m, rows, units, block == 0u, local), local);
     if (block == 0u && p.norm != 0u) {
-      factor = inverseSqrt(group_add(squares, local) / f32(p.k) + p.eps);
+      squares_put(squares, local);
     }
-    if (local % L == 0u && row < p.n) {
-      put(m, row, sum.xy * factor, sum.zw * factor);
+    workgroupBarrier();
+    if (block == 0u && p.norm != 0u) {
+      factor = inverseSqrt(squares_total(local) / f32(p.k) + p.eps);
     }
+    let at = local * ELEMS;
+    if (at < SETS * HALF && base + at < p.n) {
+      put(m, base + at, at, factor);
+    }
+    workgroupBarrier();
   }
 }
