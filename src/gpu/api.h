@@ -89,6 +89,7 @@ struct flavour {
   /* Lets callbacks run; `block` may wait until the device has done something. */
   void (*poll)(const struct gpu *gpu, bool block);
   float (*timestamp_period)(const struct gpu *gpu); /* nanoseconds a tick */
+  WGPUShaderModule (*create_module)(const struct gpu *gpu, const WGPUShaderModuleDescriptor *desc);
 };
 extern const struct flavour *const flavours[]; /* ends with NULL; the first is the default */
 

@@ -70,6 +70,21 @@ static float wgpu_timestamp_period(const struct gpu *gpu) {
   return period ? period(gpu->queue) : 1.0f;
 }
 
+static WGPUShaderModule plain_module(const struct gpu *gpu,
+                                     const WGPUShaderModuleDescriptor *desc) {
+  return gpu->api.DeviceCreateShaderModule(gpu->device, desc);
+}
+
+/* The library counts the turns of every loop, which keeps drivers from unrolling them and loads from
+ * overlapping. All our loops end; indices stay checked. */
+static WGPUShaderModule wgpu_module(const struct gpu *gpu, const WGPUShaderModuleDescriptor *desc) {
+  WGPUShaderModule (*create)(WGPUDevice, WGPUShaderModuleDescriptor const *,
+                             WGPUShaderRuntimeChecks);
+  *(void **)&create = symbol(&gpu->api, "wgpuDeviceCreateShaderModuleTrusted");
+  if (!create) return plain_module(gpu, desc);
+  return create(gpu->device, desc, WGPUShaderRuntimeChecks_BoundsChecks);
+}
+
 static const struct flavour wgpu_native = {
     .name = "wgpu-native",
     .alias = "wgpu",
@@ -84,6 +99,7 @@ static const struct flavour wgpu_native = {
     .device_chain = wgpu_device_chain,
     .poll = wgpu_poll,
     .timestamp_period = wgpu_timestamp_period,
+    .create_module = wgpu_module,
 };
 
 /* ---- Dawn ------------------------------------------------------------------------------------ */
@@ -206,6 +222,7 @@ static const struct flavour dawn = {
     .device_chain = dawn_device_chain,
     .poll = dawn_poll,
     .timestamp_period = dawn_timestamp_period,
+    .create_module = plain_module,
 };
 
 const struct flavour *const flavours[] = {&wgpu_native, &dawn, NULL};

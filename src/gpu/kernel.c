@@ -93,9 +93,8 @@ static sconce_status create_module(struct gpu *gpu, const struct kernel *row, co
   label_of(row, label);
   scope_begin(gpu);
   WGPUShaderSourceWGSL source = {.chain.sType = WGPUSType_ShaderSourceWGSL, .code = view(text)};
-  *out = gpu->api.DeviceCreateShaderModule(
-      gpu->device,
-      &(WGPUShaderModuleDescriptor){.nextInChain = &source.chain, .label = view(label)});
+  *out = gpu->api.flavour->create_module(
+      gpu, &(WGPUShaderModuleDescriptor){.nextInChain = &source.chain, .label = view(label)});
   return scope_end(gpu, err, "compiling shader '%s'", label);
 }
 

@@ -24,13 +24,16 @@ fn add_word(sum: vec4<f32>, q: u32, low: vec4<f32>, high: vec4<f32>) -> vec4<f32
 }
 
 fn stage(m: u32, unit: u32, units: u32, local: u32) {
-  for (var i = local; i < STAGED * 8u; i += WG) {
+  for (var turn = 0u; turn < (STAGED * 8u + WG - 1u) / WG; turn++) { // so many that it is unrolled
+    let i = turn * WG + local;
     let u = i / 8u;
     var v = vec4<f32>(0.0);
     if (unit + u < units) {
       v = staged(m, unit * 8u + i) * FACTOR;
     }
-    xs[u * 8u + ((i ^ u) & 7u)] = v;
+    if (STAGED * 8u % WG == 0u || i < STAGED * 8u) {
+      xs[u * 8u + ((i ^ u) & 7u)] = v;
+    }
   }
 }
 

@@ -24,32 +24,46 @@ static const char *const FUSED = "sconce.linear_q4";
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
+/* Thresholds as in linear_q4.c. */
 struct problem {
-  uint32_t k;
+  uint32_t k, rows; /* of all weights together */
   bool half;
 };
-static bool is(const void *problem, uint32_t k, bool half) {
+static bool is(const void *problem, bool half) { return ((const struct problem *)problem)->half == half; }
+static bool few_rows(const void *problem, bool half) {
   const struct problem *q = problem;
-  return q->k >= k && q->half == half;
+  return is(q, half) && q->k < 4096 && q->rows <= 4096;
 }
-static bool k1024_f32(const void *q, const struct caps *c) { return (void)c, is(q, 1024, false); }
-static bool k1024_f16(const void *q, const struct caps *c) { return (void)c, is(q, 1024, true); }
-static bool any_f32(const void *q, const struct caps *c) { return (void)c, is(q, 0, false); }
-static bool any_f16(const void *q, const struct caps *c) { return (void)c, is(q, 0, true); }
+static bool few_f32(const void *q, const struct caps *c) { return (void)c, few_rows(q, false); }
+static bool few_f16(const void *q, const struct caps *c) { return (void)c, few_rows(q, true); }
+static bool at_least(const void *problem, uint32_t k, bool half) {
+  return is(problem, half) && ((const struct problem *)problem)->k >= k;
+}
+static bool long_f32(const void *q, const struct caps *c) { return (void)c, at_least(q, 4096, false); }
+static bool long_f16(const void *q, const struct caps *c) { return (void)c, at_least(q, 4096, true); }
+static bool k1024_f32(const void *q, const struct caps *c) { return (void)c, at_least(q, 1024, false); }
+static bool k1024_f16(const void *q, const struct caps *c) { return (void)c, at_least(q, 1024, true); }
+static bool any_f32(const void *q, const struct caps *c) { return (void)c, is(q, false); }
+static bool any_f16(const void *q, const struct caps *c) { return (void)c, is(q, true); }
 
+#define SINGLE(wgsl, suffix, types)                                                                \
+  Q4_WIDE("r1u2t32_" #suffix, wgsl, types, few_##suffix, 1, 2, 32)
 #define ROWS(wgsl, suffix, types)                                                                  \
-  Q4_WIDE("r4u2t32_" #suffix, wgsl, "use=q4_four " types, any_##suffix, 4, 2, 32),                 \
+  Q4_WIDE("r4u1t128_" #suffix, wgsl, "use=q4_four " types, long_##suffix, 4, 1, 128),              \
+      Q4_WIDE("r4u2t32_" #suffix, wgsl, "use=q4_four " types, any_##suffix, 4, 2, 32),             \
+      Q4_WIDE("r8u2t32_" #suffix, wgsl, "use=q4_four " types, any_##suffix, 8, 2, 32),             \
+      Q4_WIDE("r8u1t64_" #suffix, wgsl, "use=q4_four " types, any_##suffix, 8, 1, 64),             \
       Q4_MEMORY("t64_" #suffix, wgsl, types, k1024_##suffix, 64),                                  \
       Q4_MEMORY("t16_" #suffix, wgsl, types, any_##suffix, 16)
+#define F32 "use=quad_f32 use=elem_f32"
+#define F16 "use=quad_f16 use=elem_f16"
 #define TABLE(name, wgsl)                                                                          \
-  static const struct kernel name[] = {                                                            \
-      ROWS(wgsl, f32, "use=quad_f32 use=elem_f32"),                                                \
-      ROWS(wgsl, f16, "use=quad_f16 use=elem_f16"),                                                \
-      {0},                                                                                         \
-  }
+  static const struct kernel name[] = {SINGLE(wgsl, f32, F32), SINGLE(wgsl, f16, F16),             \
+                                       ROWS(wgsl, f32, F32), ROWS(wgsl, f16, F16), {0}}
 TABLE(join_kernels, &q4_join_wgsl);
-TABLE(glu_kernels, &q4_glu_wgsl);
 TABLE(add_kernels, &q4_add_wgsl);
+static const struct kernel glu_kernels[] = {
+    ROWS(&q4_glu_wgsl, f32, F32), ROWS(&q4_glu_wgsl, f16, F16), {0}};
 
 /* ---- emit ------------------------------------------------------------------------------------ */
 
@@ -59,6 +73,7 @@ struct call {
   const struct node *linear[MOST], *norm;
   uint32_t x, norm_w;
   uint32_t m, k, groups, shift;
+  uint32_t rows; /* of all weights */
   bool half;
   double eps;
 };
@@ -87,6 +102,7 @@ static bool read_linear(struct plan *p, struct call *c, uint32_t i) {
   if (!whole && (group % 32 || !is_power_of_two(group / 32))) return false;
   for (c->shift = whole ? 31 : 0; !whole && 32ll << c->shift < group;) c->shift++;
   const uint32_t rows = w->dim_max[0];
+  c->rows += rows;
   if (q4_check(p, w, scales, group, c->k) != SCONCE_OK) return false;
   return w->dim_max[1] == c->k / 2 && rows && rows % 4 == 0 && y->dtype == scales->dtype &&
          (y->dtype == VK_FLOAT16) == c->half &&
@@ -132,7 +148,7 @@ static uint32_t rows_of_weight(struct plan *p, const struct node *linear) {
 }
 
 static sconce_status emit_join(struct plan *p, const struct node *n, const struct call *c) {
-  const struct kernel *row = choose(p, join_kernels, &(struct problem){c->k, c->half});
+  const struct kernel *row = choose(p, join_kernels, &(struct problem){c->k, c->rows, c->half});
   if (!row) return p->err->status;
   const struct node *first = c->linear[0];
   struct q4_join_params u = {.m = c->m,
@@ -164,7 +180,7 @@ static sconce_status emit_join(struct plan *p, const struct node *n, const struc
 }
 
 static sconce_status emit_glu(struct plan *p, const struct node *n, const struct call *c) {
-  const struct kernel *row = choose(p, glu_kernels, &(struct problem){c->k, c->half});
+  const struct kernel *row = choose(p, glu_kernels, &(struct problem){c->k, c->rows, c->half});
   if (!row) return p->err->status;
   const struct node *gate = c->linear[0], *up = c->linear[1];
   struct q4_glu_params u = {.m = c->m,
@@ -183,7 +199,7 @@ static sconce_status emit_glu(struct plan *p, const struct node *n, const struct
 }
 
 static sconce_status emit_add(struct plan *p, const struct node *n, const struct call *c) {
-  const struct kernel *row = choose(p, add_kernels, &(struct problem){c->k, c->half});
+  const struct kernel *row = choose(p, add_kernels, &(struct problem){c->k, c->rows, c->half});
   if (!row) return p->err->status;
   const struct node *linear = c->linear[0], *add = part_at(n, c->group->add);
   const uint32_t y = tensor_at(p, out_id(linear))->root;

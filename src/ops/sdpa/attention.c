@@ -53,16 +53,6 @@ static bool split(const struct problem *x, bool half) {
 }
 static bool split_f32(const void *x, const struct caps *c) { return (void)c, split(x, false); }
 static bool split_f16(const void *x, const struct caps *c) { return (void)c, split(x, true); }
-static bool wide_enough(const void *problem, const struct caps *c) {
-  return c->subgroup_min >= attention_lanes(((const struct problem *)problem)->a->dim);
-}
-static bool split_sub_f32(const void *x, const struct caps *c) {
-  return split(x, false) && wide_enough(x, c);
-}
-static bool split_sub_f16(const void *x, const struct caps *c) {
-  return split(x, true) && wide_enough(x, c);
-}
-
 static bool stream(const void *problem, uint32_t dim, bool half) {
   const struct attention *a = ((const struct problem *)problem)->a;
   return a->half == half && a->dim % 4 == 0 && a->dim <= dim;
@@ -81,27 +71,26 @@ static bool is_f32(const void *x, const struct caps *c) { return !is_f16(x, c); 
 /* tile: 4 rows a workgroup and keys; 64 rows and keys; rows of out. */
 #define F32 "use=quad_f32 use=elem_f32"
 #define F16 "use=quad_f16 use=elem_f16"
-#define SUBGROUPS " use=group_subgroup"
 #define TREE " use=group_tree"
 const struct kernel attention_kernels[] = {
-    {"split_sub_f32",
+    {"split_wide_f32",
      &attn_split_wgsl,
-     F32 SUBGROUPS,
-     NEEDS_SUBGROUPS,
-     split_sub_f32,
+     F32 " use=attn_chunk_wide",
+     NEEDS_SUBGROUPS | NEEDS_WIDE,
+     split_f32,
      {4},
      256,
-     11264},
-    {"split_sub_f16",
+     14592},
+    {"split_wide_f16",
      &attn_split_wgsl,
-     F16 SUBGROUPS,
-     NEEDS_SUBGROUPS,
-     split_sub_f16,
+     F16 " use=attn_chunk_wide",
+     NEEDS_SUBGROUPS | NEEDS_WIDE,
+     split_f16,
      {4},
      256,
-     11264},
-    {"split_f32", &attn_split_wgsl, F32 TREE, 0, split_f32, {4}, 256, 14336},
-    {"split_f16", &attn_split_wgsl, F16 TREE, 0, split_f16, {4}, 256, 14336},
+     14592},
+    {"split_f32", &attn_split_wgsl, F32 " use=attn_chunk" TREE, 0, split_f32, {4}, 256, 14336},
+    {"split_f16", &attn_split_wgsl, F16 " use=attn_chunk" TREE, 0, split_f16, {4}, 256, 14336},
     {"stream64_f32", &attn_stream_wgsl, F32, 0, d64_f32, {64}, 128, 16384},
     {"stream64_f16", &attn_stream_wgsl, F16, 0, d64_f16, {64}, 128, 16384},
     {"stream128_f32", &attn_stream_wgsl, "QUADS=4u " F32, 0, d128_f32, {64}, 128, 16384},

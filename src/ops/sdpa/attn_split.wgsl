@@ -1,7 +1,7 @@
 // Attention of few queries over many keys, first half: a workgroup takes one head of k and v, four
 // rows (query, head) that share it, and a chunk of keys; it writes the chunk's maximum, sum of
 // weights and weighted values, and attn_merge joins the chunks.
-// uses: grid attn_chunk
+// uses: grid
 alias Reduced = vec4<f32>; // by row
 const WG = 256u;
 const MOST = 128u; // keys of a chunk

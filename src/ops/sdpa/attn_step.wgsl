@@ -4,7 +4,7 @@
 // is never read from the cache here. FINAL: there is one chunk, and `parts` is the result.
 // PAIRS: (2i, 2i + 1) turn, a table row has an angle per pair.  Otherwise: (i, i + rotary / 2), a
 // table row has a column per element; elements from `rotary` on pass through.
-// uses: grid attn_chunk
+// uses: grid
 alias Reduced = vec4<f32>; // by row
 const FINAL = false;
 const WG = 256u;
@@ -17,6 +17,7 @@ struct Params {
   chunk: u32,  // keys of a workgroup
   chunks: u32,
   lanes: u32,  // threads that share a key
+  token: u32,  // quads of all heads of k
   pairs: u32,
   rotary: u32, // leading elements of a head that turn
   at: u32,     // first element of the position's row in the tables
@@ -32,7 +33,8 @@ struct Params {
 @group(0) @binding(6) var<storage, read_write> v: array<Quad>;
 @group(0) @binding(7) var<storage, read_write> parts: array<Part>; // as in attn_split, or (heads, dim)
 @group(0) @binding(8) var<uniform>             p: Params;
-var<workgroup> fresh: array<vec4<f32>, 64>; // (dim) the new key
+var<workgroup> fresh_key: array<vec4<f32>, 64>; // (dim)
+var<workgroup> fresh_value: array<vec4<f32>, 64>;
 
 var<private> kv_head: u32;
 var<private> row: u32;   // the first of four heads
@@ -75,16 +77,10 @@ fn turned(own: vec4<f32>, other: vec4<f32>, d: u32) -> vec4<f32> {
 }
 
 fn key_quad(i: u32, d: u32) -> vec4<f32> {
-  if (start + i == p.keys - 1u) {
-    return fresh[d];
-  }
-  return quad_get(k[base + i * (p.heads / p.group * p.dim) + d]);
+  return select(quad_get(k[base + i * p.token + d]), fresh_key[d], start + i == p.keys - 1u);
 }
 fn value_quad(i: u32, d: u32) -> vec4<f32> {
-  if (start + i == p.keys - 1u) {
-    return quad_get(v_new[kv_head * p.dim + d]);
-  }
-  return quad_get(v[base + i * (p.heads / p.group * p.dim) + d]);
+  return select(quad_get(v[base + i * p.token + d]), fresh_value[d], start + i == p.keys - 1u);
 }
 fn masked(s: f32, r: u32, i: u32) -> f32 { return s; }
 
@@ -116,8 +112,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   if (index / p.chunks / sets * p.group >= p.heads) {
     return;
   }
-  let token = p.heads / p.group * p.dim; // quads of all heads of k
-  base = start * token + kv_head * p.dim;
+  base = start * p.token + kv_head * p.dim;
   for (var i = local; i < 4u * p.dim; i += WG) {
     let d = i % p.dim;
     let at = (kv_head * p.group + min(row + i / p.dim, p.group - 1u)) * p.dim;
@@ -126,10 +121,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   if (chunk == p.chunks - 1u && local < p.dim) {
     let at = kv_head * p.dim;
     let key = quad_put(turned(quad_get(k_new[at + local]), quad_get(k_new[at + mate(local)]), local));
-    fresh[local] = quad_get(key);
+    let value = v_new[at + local];
+    fresh_key[local] = quad_get(key);
+    fresh_value[local] = quad_get(value);
     if (row == 0u) {
-      k[(p.keys - 1u) * token + at + local] = key;
-      v[(p.keys - 1u) * token + at + local] = v_new[at + local];
+      k[(p.keys - 1u) * p.token + at + local] = key;
+      v[(p.keys - 1u) * p.token + at + local] = value;
     }
   }
   workgroupBarrier();

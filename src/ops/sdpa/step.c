@@ -23,39 +23,30 @@ static bool whole_f32(const void *x, const struct caps *c) { return (void)c, is(
 static bool whole_f16(const void *x, const struct caps *c) { return (void)c, is(x, true, true); }
 static bool split_f32(const void *x, const struct caps *c) { return (void)c, is(x, false, false); }
 static bool split_f16(const void *x, const struct caps *c) { return (void)c, is(x, true, false); }
-static bool wide(const void *x, const struct caps *c) {
-  return c->subgroup_min >= attention_lanes(((const struct problem *)x)->a->dim);
-}
-static bool whole_sub_f32(const void *x, const struct caps *c) {
-  return is(x, false, true) && wide(x, c);
-}
-static bool whole_sub_f16(const void *x, const struct caps *c) {
-  return is(x, true, true) && wide(x, c);
-}
-static bool split_sub_f32(const void *x, const struct caps *c) {
-  return is(x, false, false) && wide(x, c);
-}
-static bool split_sub_f16(const void *x, const struct caps *c) {
-  return is(x, true, false) && wide(x, c);
-}
-
 #define F32 "use=quad_f32 use=elem_f32 "
 #define F16 "use=quad_f16 use=elem_f16 "
 #define WHOLE_PART "FINAL=true use=part_quad "
 #define SPLIT_PART "use=part_f32 "
+#define WIDE(name, set, fits)                                                                      \
+  {name,                                                                                           \
+   &attn_step_wgsl,                                                                                \
+   set "use=attn_chunk_wide",                                                                      \
+   NEEDS_SUBGROUPS | NEEDS_WIDE,                                                                   \
+   fits,                                                                                           \
+   {4},                                                                                            \
+   256,                                                                                            \
+   16640}
+#define MEMORY(name, set, fits)                                                                    \
+  {name, &attn_step_wgsl, set "use=attn_chunk use=group_tree", 0, fits, {4}, 256, 16384}
 static const struct kernel kernels[] = {
-    {"whole_sub_f32", &attn_step_wgsl, F32 WHOLE_PART "use=group_subgroup", NEEDS_SUBGROUPS,
-     whole_sub_f32, {4}, 256, 12288},
-    {"whole_sub_f16", &attn_step_wgsl, F16 WHOLE_PART "use=group_subgroup", NEEDS_SUBGROUPS,
-     whole_sub_f16, {4}, 256, 12288},
-    {"split_sub_f32", &attn_step_wgsl, F32 SPLIT_PART "use=group_subgroup", NEEDS_SUBGROUPS,
-     split_sub_f32, {4}, 256, 12288},
-    {"split_sub_f16", &attn_step_wgsl, F16 SPLIT_PART "use=group_subgroup", NEEDS_SUBGROUPS,
-     split_sub_f16, {4}, 256, 12288},
-    {"whole_f32", &attn_step_wgsl, F32 WHOLE_PART "use=group_tree", 0, whole_f32, {4}, 256, 15360},
-    {"whole_f16", &attn_step_wgsl, F16 WHOLE_PART "use=group_tree", 0, whole_f16, {4}, 256, 15360},
-    {"split_f32", &attn_step_wgsl, F32 SPLIT_PART "use=group_tree", 0, split_f32, {4}, 256, 15360},
-    {"split_f16", &attn_step_wgsl, F16 SPLIT_PART "use=group_tree", 0, split_f16, {4}, 256, 15360},
+    WIDE("whole_wide_f32", F32 WHOLE_PART, whole_f32),
+    WIDE("whole_wide_f16", F16 WHOLE_PART, whole_f16),
+    WIDE("split_wide_f32", F32 SPLIT_PART, split_f32),
+    WIDE("split_wide_f16", F16 SPLIT_PART, split_f16),
+    MEMORY("whole_f32", F32 WHOLE_PART, whole_f32),
+    MEMORY("whole_f16", F16 WHOLE_PART, whole_f16),
+    MEMORY("split_f32", F32 SPLIT_PART, split_f32),
+    MEMORY("split_f16", F16 SPLIT_PART, split_f16),
     {0},
 };
 
@@ -117,6 +108,7 @@ static sconce_status emit_step(struct plan *p, const struct node *n) {
                                .chunk = chunk,
                                .chunks = chunks,
                                .lanes = attention_lanes(s.a.dim),
+                               .token = s.a.heads / s.a.group * s.a.dim / 4,
                                .pairs = s.pairs,
                                .rotary = s.rotary,
                                .at = s.at,
