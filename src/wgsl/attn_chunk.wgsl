@@ -6,6 +6,7 @@
 //   fn put_part(r: u32, d: u32, total: vec4<f32>, most: f32, sum: f32)
 // and p.dim (quads), p.lanes, p.scale, p.never.
 const LOWEST = -3.4028234e38;
+fn dim() -> u32 { return p.dim; }
 var<workgroup> query: array<vec4<f32>, 256>;    // (4 rows, dim)
 var<workgroup> weights: array<vec4<f32>, MOST>; // (keys): four rows
 var<workgroup> sums: array<vec4<f32>, WG>;

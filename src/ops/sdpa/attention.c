@@ -53,6 +53,20 @@ static bool split(const struct problem *x, bool half) {
 }
 static bool split_f32(const void *x, const struct caps *c) { return (void)c, split(x, false); }
 static bool split_f16(const void *x, const struct caps *c) { return (void)c, split(x, true); }
+static uint32_t dim_of_head(const void *problem) { return ((const struct problem *)problem)->a->dim; }
+static bool split64_f32(const void *x, const struct caps *c) {
+  return split_f32(x, c) && dim_of_head(x) <= 64;
+}
+static bool split64_f16(const void *x, const struct caps *c) {
+  return split_f16(x, c) && dim_of_head(x) <= 64;
+}
+static bool split128_f32(const void *x, const struct caps *c) {
+  return split_f32(x, c) && dim_of_head(x) <= 128;
+}
+static bool split128_f16(const void *x, const struct caps *c) {
+  return split_f16(x, c) && dim_of_head(x) <= 128;
+}
+
 static bool stream(const void *problem, uint32_t dim, bool half) {
   const struct attention *a = ((const struct problem *)problem)->a;
   return a->half == half && a->dim % 4 == 0 && a->dim <= dim;
@@ -72,23 +86,22 @@ static bool is_f32(const void *x, const struct caps *c) { return !is_f16(x, c); 
 #define F32 "use=quad_f32 use=elem_f32"
 #define F16 "use=quad_f16 use=elem_f16"
 #define TREE " use=group_tree"
+#define SPLIT_WIDE(name, set, fits, lanes)                                                         \
+  {"split_wide_" name,                                                                             \
+   &attn_split_wgsl,                                                                               \
+   set " use=attn_chunk_wide LANES=" lanes,                                                        \
+   NEEDS_SUBGROUPS | NEEDS_WIDE,                                                                   \
+   fits,                                                                                           \
+   {4},                                                                                            \
+   256,                                                                                            \
+   14592}
 const struct kernel attention_kernels[] = {
-    {"split_wide_f32",
-     &attn_split_wgsl,
-     F32 " use=attn_chunk_wide",
-     NEEDS_SUBGROUPS | NEEDS_WIDE,
-     split_f32,
-     {4},
-     256,
-     14592},
-    {"split_wide_f16",
-     &attn_split_wgsl,
-     F16 " use=attn_chunk_wide",
-     NEEDS_SUBGROUPS | NEEDS_WIDE,
-     split_f16,
-     {4},
-     256,
-     14592},
+    SPLIT_WIDE("f32_64", F32, split64_f32, "4u"),
+    SPLIT_WIDE("f16_64", F16, split64_f16, "4u"),
+    SPLIT_WIDE("f32_128", F32, split128_f32, "8u"),
+    SPLIT_WIDE("f16_128", F16, split128_f16, "8u"),
+    SPLIT_WIDE("f32_256", F32, split_f32, "16u"),
+    SPLIT_WIDE("f16_256", F16, split_f16, "16u"),
     {"split_f32", &attn_split_wgsl, F32 " use=attn_chunk" TREE, 0, split_f32, {4}, 256, 14336},
     {"split_f16", &attn_split_wgsl, F16 " use=attn_chunk" TREE, 0, split_f16, {4}, 256, 14336},
     {"stream64_f32", &attn_stream_wgsl, F32, 0, d64_f32, {64}, 128, 16384},
@@ -102,6 +115,10 @@ const struct kernel attention_kernels[] = {
     {0},
 };
 const struct kernel attention_merges[] = {
+    {"merge_sub_f16", &attn_merge_wgsl, "use=quad_f16 use=group_subgroup", NEEDS_SUBGROUPS, is_f16,
+     {1}, 256, 5376},
+    {"merge_sub_f32", &attn_merge_wgsl, "use=quad_f32 use=group_subgroup", NEEDS_SUBGROUPS, is_f32,
+     {1}, 256, 5376},
     {"merge_f16", &attn_merge_wgsl, "use=quad_f16" TREE, 0, is_f16, {1}, 256, 6144},
     {"merge_f32", &attn_merge_wgsl, "use=quad_f32" TREE, 0, is_f32, {1}, 256, 6144},
     {0},

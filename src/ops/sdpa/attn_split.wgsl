@@ -5,6 +5,8 @@
 alias Reduced = vec4<f32>; // by row
 const WG = 256u;
 const MOST = 128u; // keys of a chunk
+const LANES = 4u;  // see attn_chunk_wide
+const QUADS = 0u;
 struct Params {
   seq: u32,     // queries of a head
   heads: u32,   // of q, all batches

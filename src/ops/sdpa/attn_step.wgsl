@@ -9,6 +9,8 @@ alias Reduced = vec4<f32>; // by row
 const FINAL = false;
 const WG = 256u;
 const MOST = 128u; // keys of a chunk
+const LANES = 4u;  // see attn_chunk_wide
+const QUADS = 0u;
 struct Params {
   heads: u32,  // of q
   group: u32,  // heads of q that share a head of k and v
@@ -90,13 +92,13 @@ fn put_part(r: u32, d: u32, total: vec4<f32>, most: f32, sum: f32) {
   }
   let head = kv_head * p.group + row + r;
   if (FINAL) {
-    parts[head * p.dim + d] = part_put(select(total / sum, vec4<f32>(), sum == 0.0));
+    parts[head * dim() + d] = part_put(select(total / sum, vec4<f32>(), sum == 0.0));
     return;
   }
-  let at = (head * p.chunks + start / p.chunk) * (p.dim + 1u);
+  let at = (head * p.chunks + start / p.chunk) * (dim() + 1u);
   parts[at + d] = part_put(total);
   if (d == 0u) {
-    parts[at + p.dim] = part_put(vec4<f32>(most, sum, 0.0, 0.0));
+    parts[at + dim()] = part_put(vec4<f32>(most, sum, 0.0, 0.0));
   }
 }
 
@@ -112,14 +114,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   if (index / p.chunks / sets * p.group >= p.heads) {
     return;
   }
-  base = start * p.token + kv_head * p.dim;
-  for (var i = local; i < 4u * p.dim; i += WG) {
-    let d = i % p.dim;
-    let at = (kv_head * p.group + min(row + i / p.dim, p.group - 1u)) * p.dim;
+  base = start * p.token + kv_head * dim();
+  for (var i = local; i < 4u * dim(); i += WG) {
+    let d = i % dim();
+    let at = (kv_head * p.group + min(row + i / dim(), p.group - 1u)) * dim();
     query[i] = turned(quad_get(q[at + d]), quad_get(q[at + mate(d)]), d);
   }
-  if (chunk == p.chunks - 1u && local < p.dim) {
-    let at = kv_head * p.dim;
+  if (chunk == p.chunks - 1u && local < dim()) {
+    let at = kv_head * dim();
     let key = quad_put(turned(quad_get(k_new[at + local]), quad_get(k_new[at + mate(local)]), local));
     let value = v_new[at + local];
     fresh_key[local] = quad_get(key);

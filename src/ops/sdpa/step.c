@@ -15,38 +15,56 @@ struct problem {
   bool whole; /* all keys in one chunk */
 };
 
-static bool is(const void *problem, bool half, bool whole) {
-  const struct problem *x = problem;
-  return x->a->half == half && x->whole == whole;
-}
-static bool whole_f32(const void *x, const struct caps *c) { return (void)c, is(x, false, true); }
-static bool whole_f16(const void *x, const struct caps *c) { return (void)c, is(x, true, true); }
-static bool split_f32(const void *x, const struct caps *c) { return (void)c, is(x, false, false); }
-static bool split_f16(const void *x, const struct caps *c) { return (void)c, is(x, true, false); }
+/* Heads of 64 and 128 have rows of their own: what is known when a shader is compiled need not be
+ * divided by when it runs. */
+#define DIMS(X)                                                                                    \
+  X(d64, dim == 64)                                                                                \
+  X(d128, dim == 128)                                                                              \
+  X(to64, dim <= 64)                                                                               \
+  X(to128, dim <= 128)                                                                             \
+  X(to256, dim <= DIM_MAX)
+#define FITS(name, width, half_heads, in_one, limit)                                               \
+  static bool name##_##width(const void *problem, const struct caps *c) {                          \
+    const struct problem *x = problem;                                                             \
+    const uint32_t dim = x->a->dim;                                                                \
+    return (void)c, x->a->half == half_heads && x->whole == in_one && limit;                       \
+  }
+#define FITS_ALL(width, limit)                                                                     \
+  FITS(whole_f32, width, false, true, limit)                                                       \
+  FITS(whole_f16, width, true, true, limit)                                                        \
+  FITS(split_f32, width, false, false, limit)                                                      \
+  FITS(split_f16, width, true, false, limit)
+DIMS(FITS_ALL)
+
 #define F32 "use=quad_f32 use=elem_f32 "
 #define F16 "use=quad_f16 use=elem_f16 "
 #define WHOLE_PART "FINAL=true use=part_quad "
 #define SPLIT_PART "use=part_f32 "
-#define WIDE(name, set, fits)                                                                      \
-  {name,                                                                                           \
+#define WIDE(name, width, set, lanes)                                                              \
+  {#name "_" #width,                                                                               \
    &attn_step_wgsl,                                                                                \
-   set "use=attn_chunk_wide",                                                                      \
+   set "use=attn_chunk_wide LANES=" lanes,                                                         \
    NEEDS_SUBGROUPS | NEEDS_WIDE,                                                                   \
-   fits,                                                                                           \
+   name##_##width,                                                                                 \
    {4},                                                                                            \
    256,                                                                                            \
    16640}
-#define MEMORY(name, set, fits)                                                                    \
-  {name, &attn_step_wgsl, set "use=attn_chunk use=group_tree", 0, fits, {4}, 256, 16384}
+#define WIDE_ALL(width, lanes)                                                                     \
+  WIDE(whole_f32, width, F32 WHOLE_PART, lanes), WIDE(whole_f16, width, F16 WHOLE_PART, lanes),    \
+      WIDE(split_f32, width, F32 SPLIT_PART, lanes), WIDE(split_f16, width, F16 SPLIT_PART, lanes)
+#define MEMORY(name, set)                                                                          \
+  {#name "_memory", &attn_step_wgsl, set "use=attn_chunk use=group_tree", 0, name##_to256, {4},    \
+   256, 16384}
 static const struct kernel kernels[] = {
-    WIDE("whole_wide_f32", F32 WHOLE_PART, whole_f32),
-    WIDE("whole_wide_f16", F16 WHOLE_PART, whole_f16),
-    WIDE("split_wide_f32", F32 SPLIT_PART, split_f32),
-    WIDE("split_wide_f16", F16 SPLIT_PART, split_f16),
-    MEMORY("whole_f32", F32 WHOLE_PART, whole_f32),
-    MEMORY("whole_f16", F16 WHOLE_PART, whole_f16),
-    MEMORY("split_f32", F32 SPLIT_PART, split_f32),
-    MEMORY("split_f16", F16 SPLIT_PART, split_f16),
+    WIDE_ALL(d64, "4u QUADS=16u"),
+    WIDE_ALL(d128, "8u QUADS=32u"),
+    WIDE_ALL(to64, "4u"),
+    WIDE_ALL(to128, "8u"),
+    WIDE_ALL(to256, "16u"),
+    MEMORY(whole_f32, F32 WHOLE_PART),
+    MEMORY(whole_f16, F16 WHOLE_PART),
+    MEMORY(split_f32, F32 SPLIT_PART),
+    MEMORY(split_f16, F16 SPLIT_PART),
     {0},
 };
 
