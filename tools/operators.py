@@ -13,7 +13,7 @@ HEAD = """# Operators
 
 What this build runs, by family (a folder of `src/ops`). Names without `::` are those of delegate graphs, names with it are portable
 operators that a program calls outside its delegates. `et_vk.prepack.default` is no operator here: it makes a constant.
-`sconce.` marks what no exporter writes: this runtime puts it behind a graph itself.
+`sconce.` marks what no exporter writes: this runtime puts it behind a graph, or makes it of several nodes, itself.
 A file with another operator is refused at load, with its name; `sconce inspect FILE` says so beforehand. Written by `tools/operators.py`.
 
 | family | operators |
