@@ -370,12 +370,13 @@ static void end_finished(struct exec *x) {
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 /* What is bound and not yet sent. A long chain goes in a few submits: the device starts while the
- * rest is encoded. Two to four were best for a token of 82 dispatches on an H200, eight worse. */
+ * rest is encoded. Two to four were best for a token of 82 dispatches on an H200, eight worse; a device
+ * that has another call to work on needs none. */
 static sconce_status send(struct exec *x, const struct gpu_copy *copies, uint32_t n_copies,
                           sconce_error *err) {
   TRY(write_params(x, err));
   const uint32_t first = x->dispatches_sent, n = x->n_dispatches - first;
-  const uint32_t splits = n < 64 ? 1 : n < 256 ? 2 : 4;
+  const uint32_t splits = n < 64 || x->n_running ? 1 : n < 256 ? 2 : 4;
   for (uint32_t s = 0; s < splits; s++) {
     uint32_t from = first + n * s / splits, to = first + n * (s + 1) / splits;
     bool last = s + 1 == splits;

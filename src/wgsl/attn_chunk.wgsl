@@ -1,18 +1,25 @@
 // Attention of four rows over a chunk of keys: its maximum, sum of weights and weighted values.
 // A key is read by p.lanes threads, four quads each; then a value row by 4 · p.lanes threads.
 // The kernel says const WG and const MOST (keys of a chunk), fills `query`, and gives
-//   fn key_quad(i: u32, d: u32) -> vec4<f32>, fn value_quad(i: u32, d: u32) -> vec4<f32>  key i of the chunk
+//   fn key_cached(i: u32, d: u32) -> vec4<f32>, fn value_cached(…)  quad d of key i of the chunk, from memory
+//   fn key_now(cached: vec4<f32>, i: u32, d: u32) -> vec4<f32>, fn value_now(…)  …or what comes in its place
 //   fn masked(s: f32, r: u32, i: u32) -> f32     its score for row r; p.never: none
 //   fn put_part(r: u32, d: u32, total: vec4<f32>, most: f32, sum: f32)
 // and p.dim (quads), p.lanes, p.scale, p.never.
 const LOWEST = -3.4028234e38;
 fn dim() -> u32 { return p.dim; }
+
+// attn_chunk_wide reads ahead; here there is nothing to read ahead with.
+struct Early { none: u32 }
+fn early(count: u32, local: u32) -> Early { return Early(0u); }
+fn key_quad(i: u32, d: u32) -> vec4<f32> { return key_now(key_cached(i, d), i, d); }
+fn value_quad(i: u32, d: u32) -> vec4<f32> { return value_now(value_cached(i, d), i, d); }
 var<workgroup> query: array<vec4<f32>, 256>;    // (4 rows, dim)
 var<workgroup> weights: array<vec4<f32>, MOST>; // (keys): four rows
 var<workgroup> sums: array<vec4<f32>, WG>;
 
 // After a barrier behind `query`; `count` keys. Uniform control flow only.
-fn attend(count: u32, local: u32) {
+fn attend(first: Early, count: u32, local: u32) {
   let lane = local % p.lanes;
   for (var turn = 0u; turn < count; turn += WG / p.lanes) {
     let mine = turn + local / p.lanes;

@@ -11,15 +11,35 @@ var<workgroup> tops: array<vec4<f32>, PARTS>;
 var<workgroup> totals: array<vec4<f32>, PARTS>;
 var<workgroup> sums: array<vec4<f32>, 512>; // (parts, rows, dim)
 
-fn score(i: u32, lane: u32) -> vec4<f32> {
-  var s = vec4<f32>();
-  for (var step = 0u; step < 4u; step++) {
-    let d = lane + step * LANES;
-    let at = min(d, dim() - 1u);
-    let key = select(vec4<f32>(), key_quad(i, at), d < dim());
-    s += vec4<f32>(dot(key, query[at]), dot(key, query[dim() + at]), dot(key, query[2u * dim() + at]),
-                   dot(key, query[3u * dim() + at]));
-  }
+// What a thread reads first, on its way before anything else: its first key and four values.
+struct Early { k0: vec4<f32>, k1: vec4<f32>, k2: vec4<f32>, k3: vec4<f32>,
+               v0: vec4<f32>, v1: vec4<f32>, v2: vec4<f32>, v3: vec4<f32> }
+fn key_part(i: u32, lane: u32, step: u32) -> vec4<f32> {
+  return key_cached(i, min(lane + step * LANES, dim() - 1u));
+}
+fn early(count: u32, local: u32) -> Early {
+  let i = min(local / LANES, count - 1u);
+  let lane = local % LANES;
+  let d = min(local % WIDE, dim() - 1u);
+  let row = local / WIDE;
+  return Early(key_part(i, lane, 0u), key_part(i, lane, 1u), key_part(i, lane, 2u), key_part(i, lane, 3u),
+               value_cached(min(row, count - 1u), d), value_cached(min(row + WG / WIDE, count - 1u), d),
+               value_cached(min(row + 2u * (WG / WIDE), count - 1u), d),
+               value_cached(min(row + 3u * (WG / WIDE), count - 1u), d));
+}
+
+fn add_part(s: vec4<f32>, raw: vec4<f32>, i: u32, lane: u32, step: u32) -> vec4<f32> {
+  let d = lane + step * LANES;
+  let at = min(d, dim() - 1u);
+  let key = select(vec4<f32>(), key_now(raw, i, at), d < dim());
+  return s + vec4<f32>(dot(key, query[at]), dot(key, query[dim() + at]), dot(key, query[2u * dim() + at]),
+                       dot(key, query[3u * dim() + at]));
+}
+fn score(i: u32, lane: u32, k0: vec4<f32>, k1: vec4<f32>, k2: vec4<f32>, k3: vec4<f32>) -> vec4<f32> {
+  var s = add_part(vec4<f32>(), k0, i, lane, 0u);
+  s = add_part(s, k1, i, lane, 1u);
+  s = add_part(s, k2, i, lane, 2u);
+  s = add_part(s, k3, i, lane, 3u);
   s += subgroupShuffleXor(s, 1u);
   s += subgroupShuffleXor(s, 2u);
   if (LANES > 4u) {
@@ -61,13 +81,30 @@ fn give(r: u32, rows: u32, local: u32, most: vec4<f32>, sum: vec4<f32>) {
   }
 }
 
-fn attend(count: u32, local: u32) {
+struct Four { a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32> } // by row
+fn add_value(acc: Four, raw: vec4<f32>, i: u32, d: u32, count: u32) -> Four {
+  let value = select(vec4<f32>(), value_now(raw, i, d), i < count); // nothing times infinity either
+  let w = select(vec4<f32>(), weights[min(i, MOST - 1u)], i < count);
+  return Four(acc.a + w.x * value, acc.b + w.y * value, acc.c + w.z * value, acc.d + w.w * value);
+}
+
+fn attend(first: Early, count: u32, local: u32) {
   let lane = local % LANES;
   var top = vec4<f32>(LOWEST);
+  var k0 = first.k0;
+  var k1 = first.k1;
+  var k2 = first.k2;
+  var k3 = first.k3;
   for (var turn = 0u; turn < count; turn += WG / LANES) {
     let mine = turn + local / LANES;
     let i = min(mine, count - 1u);
-    let raw = score(i, lane);
+    if (turn > 0u) {
+      k0 = key_part(i, lane, 0u);
+      k1 = key_part(i, lane, 1u);
+      k2 = key_part(i, lane, 2u);
+      k3 = key_part(i, lane, 3u);
+    }
+    let raw = score(i, lane, k0, k1, k2, k3);
     let s = vec4<f32>(masked(raw.x, 0u, i), masked(raw.y, 1u, i), masked(raw.z, 2u, i), masked(raw.w, 3u, i));
     if (lane == 0u && mine < count) {
       weights[mine] = s;
@@ -98,18 +135,20 @@ fn attend(count: u32, local: u32) {
 
   let d = local % WIDE;
   let at = min(d, dim() - 1u);
-  var a = vec4<f32>();
-  var b = vec4<f32>();
-  var c = vec4<f32>();
-  var e = vec4<f32>();
-  for (var i = local / WIDE; i < count; i += WG / WIDE) {
-    let value = value_quad(i, at);
-    let w = weights[i];
-    a += w.x * value;
-    b += w.y * value;
-    c += w.z * value;
-    e += w.w * value;
+  var acc = Four();
+  let row = local / WIDE;
+  let rows = WG / WIDE;
+  acc = add_value(acc, first.v0, row, at, count);
+  acc = add_value(acc, first.v1, row + rows, at, count);
+  acc = add_value(acc, first.v2, row + 2u * rows, at, count);
+  acc = add_value(acc, first.v3, row + 3u * rows, at, count);
+  for (var i = row + 4u * rows; i < count; i += rows) {
+    acc = add_value(acc, value_cached(i, at), i, at, count);
   }
+  var a = acc.a;
+  var b = acc.b;
+  var c = acc.c;
+  var e = acc.d;
   if (WIDE < 32u) { // two value rows a subgroup
     a += subgroupShuffleXor(a, 16u);
     b += subgroupShuffleXor(b, 16u);

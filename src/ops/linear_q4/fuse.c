@@ -51,8 +51,6 @@ static bool any_f16(const void *q, const struct caps *c) { return (void)c, is(q,
 #define ROWS(wgsl, suffix, types)                                                                  \
   Q4_WIDE("r4u1t128_" #suffix, wgsl, "use=q4_four " types, long_##suffix, 4, 1, 128),              \
       Q4_WIDE("r4u2t32_" #suffix, wgsl, "use=q4_four " types, any_##suffix, 4, 2, 32),             \
-      Q4_WIDE("r8u2t32_" #suffix, wgsl, "use=q4_four " types, any_##suffix, 8, 2, 32),             \
-      Q4_WIDE("r8u1t64_" #suffix, wgsl, "use=q4_four " types, any_##suffix, 8, 1, 64),             \
       Q4_MEMORY("t64_" #suffix, wgsl, types, k1024_##suffix, 64),                                  \
       Q4_MEMORY("t16_" #suffix, wgsl, types, any_##suffix, 16)
 #define F32 "use=quad_f32 use=elem_f32"

@@ -115,12 +115,8 @@ const struct kernel attention_kernels[] = {
     {0},
 };
 const struct kernel attention_merges[] = {
-    {"merge_sub_f16", &attn_merge_wgsl, "use=quad_f16 use=group_subgroup", NEEDS_SUBGROUPS, is_f16,
-     {1}, 256, 5376},
-    {"merge_sub_f32", &attn_merge_wgsl, "use=quad_f32 use=group_subgroup", NEEDS_SUBGROUPS, is_f32,
-     {1}, 256, 5376},
-    {"merge_f16", &attn_merge_wgsl, "use=quad_f16" TREE, 0, is_f16, {1}, 256, 6144},
-    {"merge_f32", &attn_merge_wgsl, "use=quad_f32" TREE, 0, is_f32, {1}, 256, 6144},
+    {"merge_f16", &attn_merge_wgsl, "use=quad_f16", 0, is_f16, {1}, 256, 6144},
+    {"merge_f32", &attn_merge_wgsl, "use=quad_f32", 0, is_f32, {1}, 256, 6144},
     {0},
 };
 

@@ -40,8 +40,10 @@ var<private> row: u32;   // the first of four
 var<private> start: u32; // the chunk's first key
 var<private> base: u32;  // where its row begins
 
-fn key_quad(i: u32, d: u32) -> vec4<f32> { return quad_get(k[base + i * p.k_token + d]); }
-fn value_quad(i: u32, d: u32) -> vec4<f32> { return quad_get(v[base + i * p.k_token + d]); }
+fn key_cached(i: u32, d: u32) -> vec4<f32> { return quad_get(k[base + i * p.k_token + d]); }
+fn value_cached(i: u32, d: u32) -> vec4<f32> { return quad_get(v[base + i * p.k_token + d]); }
+fn key_now(cached: vec4<f32>, i: u32, d: u32) -> vec4<f32> { return cached; }
+fn value_now(cached: vec4<f32>, i: u32, d: u32) -> vec4<f32> { return cached; }
 
 // Row r of a head of k and v belongs to query r / group.
 fn masked(s: f32, r: u32, i: u32) -> f32 {
@@ -82,11 +84,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     return;
   }
   base = kv_head * p.k_head + start * p.k_token;
+  let count = min(p.chunk, p.keys - index % p.chunks * p.chunk);
+  let first = early(count, local);
   for (var i = local; i < 4u * p.dim; i += WG) {
     let r = min(row + i / p.dim, rows - 1u);
     let at = r / p.group * p.q_token + (kv_head * p.group + r % p.group) * p.q_head;
     query[i] = quad_get(q[at + i % p.dim]);
   }
   workgroupBarrier();
-  attend(min(p.chunk, p.keys - index % p.chunks * p.chunk), local);
+  attend(first, count, local);
 }

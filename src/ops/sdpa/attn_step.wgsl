@@ -78,11 +78,13 @@ fn turned(own: vec4<f32>, other: vec4<f32>, d: u32) -> vec4<f32> {
   return own * c + select(other, -other, 8u * d < p.rotary) * s;
 }
 
-fn key_quad(i: u32, d: u32) -> vec4<f32> {
-  return select(quad_get(k[base + i * p.token + d]), fresh_key[d], start + i == p.keys - 1u);
+fn key_cached(i: u32, d: u32) -> vec4<f32> { return quad_get(k[base + i * p.token + d]); }
+fn value_cached(i: u32, d: u32) -> vec4<f32> { return quad_get(v[base + i * p.token + d]); }
+fn key_now(cached: vec4<f32>, i: u32, d: u32) -> vec4<f32> {
+  return select(cached, fresh_key[d], start + i == p.keys - 1u);
 }
-fn value_quad(i: u32, d: u32) -> vec4<f32> {
-  return select(quad_get(v[base + i * p.token + d]), fresh_value[d], start + i == p.keys - 1u);
+fn value_now(cached: vec4<f32>, i: u32, d: u32) -> vec4<f32> {
+  return select(cached, fresh_value[d], start + i == p.keys - 1u);
 }
 fn masked(s: f32, r: u32, i: u32) -> f32 { return s; }
 
@@ -115,6 +117,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     return;
   }
   base = start * p.token + kv_head * dim();
+  let count = min(p.chunk, p.keys - chunk * p.chunk);
+  let first = early(count, local);
   for (var i = local; i < 4u * dim(); i += WG) {
     let d = i % dim();
     let at = (kv_head * p.group + min(row + i / dim(), p.group - 1u)) * dim();
@@ -132,5 +136,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
   }
   workgroupBarrier();
-  attend(min(p.chunk, p.keys - chunk * p.chunk), local);
+  attend(first, count, local);
 }
