@@ -9,9 +9,6 @@
 const LOWEST = -3.4028234e38;
 fn dim() -> u32 { return p.dim; }
 
-// attn_chunk_wide reads ahead; here there is nothing to read ahead with.
-struct Early { none: u32 }
-fn early(count: u32, local: u32) -> Early { return Early(0u); }
 fn key_quad(i: u32, d: u32) -> vec4<f32> { return key_now(key_cached(i, d), i, d); }
 fn value_quad(i: u32, d: u32) -> vec4<f32> { return value_now(value_cached(i, d), i, d); }
 var<workgroup> query: array<vec4<f32>, 256>;    // (4 rows, dim)
@@ -19,7 +16,7 @@ var<workgroup> weights: array<vec4<f32>, MOST>; // (keys): four rows
 var<workgroup> sums: array<vec4<f32>, WG>;
 
 // After a barrier behind `query`; `count` keys. Uniform control flow only.
-fn attend(first: Early, count: u32, local: u32) {
+fn attend(count: u32, local: u32) {
   let lane = local % p.lanes;
   for (var turn = 0u; turn < count; turn += WG / p.lanes) {
     let mine = turn + local / p.lanes;

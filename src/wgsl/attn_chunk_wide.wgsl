@@ -2,30 +2,16 @@
 // other. WG is 256; the kernel says const LANES (threads that share a key) and const QUADS (of a
 // head; 0: dim()), so that divisions are shifts.
 const LOWEST = -3.4028234e38;
-const PARTS = WG / 32u;
 const WIDE = 4u * LANES; // threads of a value row
 fn dim() -> u32 { return select(p.dim, QUADS, QUADS != 0u); }
 var<workgroup> query: array<vec4<f32>, 256>;    // (4 rows, dim)
-var<workgroup> weights: array<vec4<f32>, MOST>; // (keys): four rows
-var<workgroup> tops: array<vec4<f32>, PARTS>;
-var<workgroup> totals: array<vec4<f32>, PARTS>;
+var<workgroup> weights: array<f32, MOST * 4u>;  // (keys, 4 rows)
+var<workgroup> most: array<f32, 4>;  // by row
+var<workgroup> total: array<f32, 4>;
 var<workgroup> sums: array<vec4<f32>, 512>; // (parts, rows, dim)
 
-// What a thread reads first, on its way before anything else: its first key and four values.
-struct Early { k0: vec4<f32>, k1: vec4<f32>, k2: vec4<f32>, k3: vec4<f32>,
-               v0: vec4<f32>, v1: vec4<f32>, v2: vec4<f32>, v3: vec4<f32> }
 fn key_part(i: u32, lane: u32, step: u32) -> vec4<f32> {
   return key_cached(i, min(lane + step * LANES, dim() - 1u));
-}
-fn early(count: u32, local: u32) -> Early {
-  let i = min(local / LANES, count - 1u);
-  let lane = local % LANES;
-  let d = min(local % WIDE, dim() - 1u);
-  let row = local / WIDE;
-  return Early(key_part(i, lane, 0u), key_part(i, lane, 1u), key_part(i, lane, 2u), key_part(i, lane, 3u),
-               value_cached(min(row, count - 1u), d), value_cached(min(row + WG / WIDE, count - 1u), d),
-               value_cached(min(row + 2u * (WG / WIDE), count - 1u), d),
-               value_cached(min(row + 3u * (WG / WIDE), count - 1u), d));
 }
 
 fn add_part(s: vec4<f32>, raw: vec4<f32>, i: u32, lane: u32, step: u32) -> vec4<f32> {
@@ -51,85 +37,71 @@ fn score(i: u32, lane: u32, k0: vec4<f32>, k1: vec4<f32>, k2: vec4<f32>, k3: vec
   return s * p.scale;
 }
 
-fn max32(value: vec4<f32>) -> vec4<f32> {
-  var v = max(value, subgroupShuffleXor(value, 1u));
-  v = max(v, subgroupShuffleXor(v, 2u));
-  v = max(v, subgroupShuffleXor(v, 4u));
-  v = max(v, subgroupShuffleXor(v, 8u));
-  return max(v, subgroupShuffleXor(v, 16u));
-}
-fn add32(value: vec4<f32>) -> vec4<f32> {
-  var v = value + subgroupShuffleXor(value, 1u);
-  v += subgroupShuffleXor(v, 2u);
-  v += subgroupShuffleXor(v, 4u);
-  v += subgroupShuffleXor(v, 8u);
-  return v + subgroupShuffleXor(v, 16u);
+// One row's scores become weights, by 32 neighbours; what they add up to is in `most` and `total`.
+fn soften(r: u32, lane: u32, count: u32) {
+  var top = LOWEST;
+  for (var i = lane; i < count; i += 32u) {
+    top = max(top, weights[4u * i + r]);
+  }
+  for (var step = 1u; step < 32u; step *= 2u) {
+    top = max(top, subgroupShuffleXor(top, step));
+  }
+  var sum = 0.0;
+  for (var i = lane; i < count; i += 32u) {
+    let s = weights[4u * i + r];
+    let weight = select(exp(s - top), 0.0, s < LOWEST);
+    weights[4u * i + r] = weight;
+    sum += weight;
+  }
+  for (var step = 1u; step < 32u; step *= 2u) {
+    sum += subgroupShuffleXor(sum, step);
+  }
+  if (lane == 0u) {
+    most[r] = top;
+    total[r] = sum;
+  }
 }
 
 // Two rows of all parts, or four where a row is short: added up and given away.
-fn give(r: u32, rows: u32, local: u32, most: vec4<f32>, sum: vec4<f32>) {
+fn give(r: u32, rows: u32, local: u32) {
   let parts = WG / max(WIDE, 32u);
   for (var i = local; i < rows * dim(); i += WG) {
-    var total = sums[i];
+    var value = sums[i];
     for (var part = 1u; part < parts; part++) {
-      total += sums[part * rows * dim() + i];
+      value += sums[part * rows * dim() + i];
     }
     let at = r + i / dim();
-    let m = select(most.xy, most.zw, at > 1u);
-    let s = select(sum.xy, sum.zw, at > 1u);
-    put_part(at, i % dim(), total, select(m.x, m.y, (at & 1u) != 0u), select(s.x, s.y, (at & 1u) != 0u));
+    put_part(at, i % dim(), value, most[at], total[at]);
   }
 }
 
 struct Four { a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32> } // by row
 fn add_value(acc: Four, raw: vec4<f32>, i: u32, d: u32, count: u32) -> Four {
-  let value = select(vec4<f32>(), value_now(raw, i, d), i < count); // nothing times infinity either
-  let w = select(vec4<f32>(), weights[min(i, MOST - 1u)], i < count);
+  if (i >= count) {
+    return acc;
+  }
+  let value = value_now(raw, i, d);
+  let w = vec4<f32>(weights[4u * i], weights[4u * i + 1u], weights[4u * i + 2u], weights[4u * i + 3u]);
   return Four(acc.a + w.x * value, acc.b + w.y * value, acc.c + w.z * value, acc.d + w.w * value);
 }
 
-fn attend(first: Early, count: u32, local: u32) {
+fn attend(count: u32, local: u32) {
   let lane = local % LANES;
-  var top = vec4<f32>(LOWEST);
-  var k0 = first.k0;
-  var k1 = first.k1;
-  var k2 = first.k2;
-  var k3 = first.k3;
   for (var turn = 0u; turn < count; turn += WG / LANES) {
     let mine = turn + local / LANES;
     let i = min(mine, count - 1u);
-    if (turn > 0u) {
-      k0 = key_part(i, lane, 0u);
-      k1 = key_part(i, lane, 1u);
-      k2 = key_part(i, lane, 2u);
-      k3 = key_part(i, lane, 3u);
-    }
-    let raw = score(i, lane, k0, k1, k2, k3);
-    let s = vec4<f32>(masked(raw.x, 0u, i), masked(raw.y, 1u, i), masked(raw.z, 2u, i), masked(raw.w, 3u, i));
+    let raw = score(i, lane, key_part(i, lane, 0u), key_part(i, lane, 1u), key_part(i, lane, 2u),
+                    key_part(i, lane, 3u));
     if (lane == 0u && mine < count) {
-      weights[mine] = s;
+      weights[4u * mine] = masked(raw.x, 0u, i);
+      weights[4u * mine + 1u] = masked(raw.y, 1u, i);
+      weights[4u * mine + 2u] = masked(raw.z, 2u, i);
+      weights[4u * mine + 3u] = masked(raw.w, 3u, i);
     }
-    top = max(top, s);
-  }
-  top = max32(top);
-  if (local % 32u == 0u) {
-    tops[local / 32u] = top;
   }
   workgroupBarrier();
-
-  var most = tops[0];
-  for (var i = 1u; i < PARTS; i++) {
-    most = max(most, tops[i]);
-  }
-  var weight = vec4<f32>();
-  if (local < count) {
-    let s = weights[local];
-    weight = select(exp(s - most), vec4<f32>(), s < vec4<f32>(LOWEST));
-    weights[local] = weight;
-  }
-  let part_sum = add32(weight);
-  if (local % 32u == 0u) {
-    totals[local / 32u] = part_sum;
+  if (local < 128u) {
+    soften(local / 32u, local % 32u, count);
   }
   workgroupBarrier();
 
@@ -138,12 +110,15 @@ fn attend(first: Early, count: u32, local: u32) {
   var acc = Four();
   let row = local / WIDE;
   let rows = WG / WIDE;
-  acc = add_value(acc, first.v0, row, at, count);
-  acc = add_value(acc, first.v1, row + rows, at, count);
-  acc = add_value(acc, first.v2, row + 2u * rows, at, count);
-  acc = add_value(acc, first.v3, row + 3u * rows, at, count);
-  for (var i = row + 4u * rows; i < count; i += rows) {
-    acc = add_value(acc, value_cached(i, at), i, at, count);
+  for (var i = row; i < count; i += 4u * rows) { // four loads at a time
+    let v0 = value_cached(i, at);
+    let v1 = value_cached(min(i + rows, count - 1u), at);
+    let v2 = value_cached(min(i + 2u * rows, count - 1u), at);
+    let v3 = value_cached(min(i + 3u * rows, count - 1u), at);
+    acc = add_value(acc, v0, i, at, count);
+    acc = add_value(acc, v1, i + rows, at, count);
+    acc = add_value(acc, v2, i + 2u * rows, at, count);
+    acc = add_value(acc, v3, i + 3u * rows, at, count);
   }
   var a = acc.a;
   var b = acc.b;
@@ -154,10 +129,6 @@ fn attend(first: Early, count: u32, local: u32) {
     b += subgroupShuffleXor(b, 16u);
     c += subgroupShuffleXor(c, 16u);
     e += subgroupShuffleXor(e, 16u);
-  }
-  var sum = totals[0];
-  for (var i = 1u; i < PARTS; i++) {
-    sum += totals[i];
   }
   let part = local / max(WIDE, 32u);
   let mine = d < dim() && local % max(WIDE, 32u) < WIDE;
@@ -170,7 +141,7 @@ fn attend(first: Early, count: u32, local: u32) {
       sums[to + 3u * dim()] = e;
     }
     workgroupBarrier();
-    give(0u, 4u, local, most, sum);
+    give(0u, 4u, local);
     return;
   }
   let to = part * 2u * dim() + d;
@@ -179,12 +150,12 @@ fn attend(first: Early, count: u32, local: u32) {
     sums[to + dim()] = b;
   }
   workgroupBarrier();
-  give(0u, 2u, local, most, sum);
+  give(0u, 2u, local);
   workgroupBarrier();
   if (mine) {
     sums[to] = c;
     sums[to + dim()] = e;
   }
   workgroupBarrier();
-  give(2u, 2u, local, most, sum);
+  give(2u, 2u, local);
 }

@@ -49,8 +49,8 @@ static bool any_f16(const void *q, const struct caps *c) { return (void)c, is(q,
 #define SINGLE(wgsl, suffix, types)                                                                \
   Q4_WIDE("r1u2t32_" #suffix, wgsl, types, few_##suffix, 1, 2, 32)
 #define ROWS(wgsl, suffix, types)                                                                  \
-  Q4_WIDE("r4u1t128_" #suffix, wgsl, "use=q4_four " types, long_##suffix, 4, 1, 128),              \
-      Q4_WIDE("r4u2t32_" #suffix, wgsl, "use=q4_four " types, any_##suffix, 4, 2, 32),             \
+  Q4_WIDE("r4u1t128_" #suffix, wgsl, types, long_##suffix, 4, 1, 128),              \
+      Q4_WIDE("r4u2t32_" #suffix, wgsl, types, any_##suffix, 4, 2, 32),             \
       Q4_MEMORY("t64_" #suffix, wgsl, types, k1024_##suffix, 64),                                  \
       Q4_MEMORY("t16_" #suffix, wgsl, types, any_##suffix, 16)
 #define F32 "use=quad_f32 use=elem_f32"

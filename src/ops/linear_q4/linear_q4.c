@@ -63,8 +63,8 @@ static bool fits_gemm(const void *problem, const struct caps *caps) {
 #define TABLE(name, suffix, types, x_half)                                                         \
   static const struct kernel name[] = {                                                            \
       Q4_WIDE("r1u2t32_" suffix, &q4_gemv_wgsl, types, few_rows, 1, 2, 32),                        \
-      Q4_WIDE("r4u1t128_" suffix, &q4_gemv_wgsl, "use=q4_four " types, long_rows, 4, 1, 128),      \
-      Q4_WIDE("r4u2t32_" suffix, &q4_gemv_wgsl, "use=q4_four " types, many_rows, 4, 2, 32),        \
+      Q4_WIDE("r4u1t128_" suffix, &q4_gemv_wgsl, types, long_rows, 4, 1, 128),      \
+      Q4_WIDE("r4u2t32_" suffix, &q4_gemv_wgsl, types, many_rows, 4, 2, 32),        \
       Q4_MEMORY("t64_" suffix, &q4_gemv_wgsl, types, fits_t64, 64),                                \
       Q4_MEMORY("t16_" suffix, &q4_gemv_wgsl, types, fits_t16, 16),                                \
       {"gemm_" suffix, &q4_gemm_wgsl, types, 0, fits_gemm, {64, 64}, 256, 16384},                  \

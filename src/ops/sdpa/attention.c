@@ -156,8 +156,10 @@ static struct attn_plain_params params_of(const struct attention *a, uint32_t un
   return u;
 }
 
-sconce_status attention_merge(struct plan *p, const struct node *n, const struct attention *a) {
+sconce_status attention_merge(struct plan *p, const struct node *n, const struct attention *a,
+                              uint32_t chunks) {
   struct attn_plain_params u = params_of(a, 4);
+  u.chunks = chunks;
   return dispatch(p, choose(p, attention_merges, &(struct problem){.a = a}), &u,
                   (uint64_t)a->seq * a->heads, OPERANDS({n->extra[0]}, {a->out}));
 }
@@ -169,7 +171,7 @@ static sconce_status emit_split(struct plan *p, const struct node *n, const stru
   uint32_t bias = a->bias == NO_VALUE ? a->q : a->bias;
   TRY(dispatch(p, row, &u, sets * u.chunks,
                OPERANDS({a->q}, {a->k}, {a->v}, {bias}, {n->extra[0]})));
-  return attention_merge(p, n, a);
+  return attention_merge(p, n, a, u.chunks);
 }
 
 sconce_status attention_emit(struct plan *p, const struct node *n, const struct attention *a) {

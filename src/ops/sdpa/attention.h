@@ -28,7 +28,7 @@ SCONCE_CHECK sconce_status attention_emit(struct plan *p, const struct node *n,
                                           const struct attention *a);
 /* The second half where keys are split: joins the parts in the node's scratch. */
 SCONCE_CHECK sconce_status attention_merge(struct plan *p, const struct node *n,
-                                           const struct attention *a);
+                                           const struct attention *a, uint32_t chunks);
 uint32_t attention_chunk(uint32_t keys); /* keys of a workgroup where they are split */
 uint32_t attention_lanes(uint32_t dim);  /* threads that share a key there: four quads each */
 /* What a node of attention over caches asks for; *start: tokens that were there before. */

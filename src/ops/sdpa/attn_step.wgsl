@@ -118,23 +118,34 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   }
   base = start * p.token + kv_head * dim();
   let count = min(p.chunk, p.keys - chunk * p.chunk);
-  let first = early(count, local);
-  for (var i = local; i < 4u * dim(); i += WG) {
+  // Rows 0 to 3 are the queries', row 4 the new key.
+  let last = chunk == p.chunks - 1u;
+  for (var i = local; i < select(4u, 5u, last) * dim(); i += WG) {
     let d = i % dim();
+    let other = mate(d);
+    let own_key = i >= 4u * dim();
     let at = (kv_head * p.group + min(row + i / dim(), p.group - 1u)) * dim();
-    query[i] = turned(quad_get(q[at + d]), quad_get(q[at + mate(d)]), d);
-  }
-  if (chunk == p.chunks - 1u && local < dim()) {
-    let at = kv_head * dim();
-    let key = quad_put(turned(quad_get(k_new[at + local]), quad_get(k_new[at + mate(local)]), local));
-    let value = v_new[at + local];
-    fresh_key[local] = quad_get(key);
-    fresh_value[local] = quad_get(value);
+    let key_at = kv_head * dim();
+    var x = q[at + d];
+    var y = q[at + other];
+    if (own_key) {
+      x = k_new[key_at + d];
+      y = k_new[key_at + other];
+    }
+    let turn = turned(quad_get(x), quad_get(y), d);
+    if (!own_key) {
+      query[i] = turn;
+      continue;
+    }
+    let key = quad_put(turn);
+    let value = v_new[key_at + d];
+    fresh_key[d] = quad_get(key);
+    fresh_value[d] = quad_get(value);
     if (row == 0u) {
-      k[(p.keys - 1u) * p.token + at + local] = key;
-      v[(p.keys - 1u) * p.token + at + local] = value;
+      k[(p.keys - 1u) * p.token + key_at + d] = key;
+      v[(p.keys - 1u) * p.token + key_at + d] = value;
     }
   }
   workgroupBarrier();
-  attend(first, count, local);
+  attend(count, local);
 }

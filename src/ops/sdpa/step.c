@@ -40,21 +40,24 @@ DIMS(FITS_ALL)
 #define F16 "use=quad_f16 use=elem_f16 "
 #define WHOLE_PART "FINAL=true use=part_quad "
 #define SPLIT_PART "use=part_f32 "
+#define WIDE_MOST 256 /* keys of a workgroup */
 #define WIDE(name, width, set, lanes)                                                              \
   {#name "_" #width,                                                                               \
    &attn_step_wgsl,                                                                                \
-   set "use=attn_chunk_wide LANES=" lanes,                                                         \
+   set "use=attn_chunk_wide MOST=256u LANES=" lanes,                                               \
    NEEDS_SUBGROUPS | NEEDS_WIDE,                                                                   \
    name##_##width,                                                                                 \
-   {4},                                                                                            \
+   {4, WIDE_MOST},                                                                                 \
    256,                                                                                            \
-   16640}
+   18688}
 #define WIDE_ALL(width, lanes)                                                                     \
-  WIDE(whole_f32, width, F32 WHOLE_PART, lanes), WIDE(whole_f16, width, F16 WHOLE_PART, lanes),    \
-      WIDE(split_f32, width, F32 SPLIT_PART, lanes), WIDE(split_f16, width, F16 SPLIT_PART, lanes)
+  WIDE(whole_f32, width, F32 WHOLE_PART, lanes),                                  \
+      WIDE(whole_f16, width, F16 WHOLE_PART, lanes),                              \
+      WIDE(split_f32, width, F32 SPLIT_PART, lanes),                             \
+      WIDE(split_f16, width, F16 SPLIT_PART, lanes)
 #define MEMORY(name, set)                                                                          \
-  {#name "_memory", &attn_step_wgsl, set "use=attn_chunk use=group_tree", 0, name##_to256, {4},    \
-   256, 16384}
+  {#name "_memory", &attn_step_wgsl, set "use=attn_chunk use=group_tree", 0, name##_to256,         \
+   {4, WHOLE}, 256, 16384}
 static const struct kernel kernels[] = {
     WIDE_ALL(d64, "4u QUADS=16u"),
     WIDE_ALL(d128, "8u QUADS=32u"),
@@ -104,21 +107,26 @@ static bool read_step(struct plan *p, const struct node *n, struct step *s) {
          s->rotary <= s->a.dim;
 }
 
+/* On an H200 with 8,000 keys chunks of 256 let all workgroups run at once. */
+static uint32_t chunk_of(uint32_t keys, uint32_t most) {
+  return most > attention_chunk(keys) && keys > 4096 ? most : attention_chunk(keys);
+}
+
 static sconce_status emit_step(struct plan *p, const struct node *n) {
   struct step s;
   sconce_error quiet = *p->err; /* a shape that does not fit is no error */
   bool fits = read_step(p, n, &s);
   *p->err = quiet;
   const struct tensor *scratch = fits ? tensor_at(p, s.sdpa->extra[0]) : NULL;
-  struct problem problem = {&s.a, fits && s.a.keys <= WHOLE};
-  const uint32_t chunk = problem.whole ? WHOLE : attention_chunk(s.a.keys);
-  const uint32_t chunks = (uint32_t)div_up(s.a.keys, chunk);
-  if (fits && !problem.whole)
-    fits = scratch &&
-           (uint64_t)s.a.heads * chunks * (s.a.dim + 4) <= tensor_numel_max(scratch);
   if (!fits) return emit_parts(p, n);
+  struct problem problem = {&s.a, s.a.keys <= WHOLE};
   const struct kernel *row = choose(p, kernels, &problem);
   if (!row) return p->err->status;
+  const uint32_t chunk = problem.whole ? WHOLE : chunk_of(s.a.keys, row->tile[1]);
+  const uint32_t chunks = (uint32_t)div_up(s.a.keys, chunk);
+  if (!problem.whole && (!scratch || (uint64_t)s.a.heads * chunks * (s.a.dim + 4) >
+                                         tensor_numel_max(scratch)))
+    return emit_parts(p, n);
   struct attn_step_params u = {.heads = s.a.heads,
                                .group = s.a.group,
                                .dim = s.a.dim / 4,
@@ -137,7 +145,7 @@ static sconce_status emit_step(struct plan *p, const struct node *n) {
   TRY(dispatch(p, row, &u, sets * chunks,
                OPERANDS({rope[Q]}, {rope[K]}, {s.sdpa->args[2]}, {rope[COS]}, {rope[SIN]}, {s.a.k},
                         {s.a.v}, {problem.whole ? s.a.out : s.sdpa->extra[0]})));
-  return problem.whole ? SCONCE_OK : attention_merge(p, s.sdpa, &s.a);
+  return problem.whole ? SCONCE_OK : attention_merge(p, s.sdpa, &s.a, chunks);
 }
 
 const struct op ops_sdpa_fused[] = {
