@@ -213,7 +213,5 @@ static void the_environment_switches_fusions_off(void) {
   free(kept);
 }
 
-const struct test suite_fusion[] = {TEST(small_models),
-                                    TEST(a_language_model),
-                                    TEST(the_environment_switches_fusions_off),
-                                    {0}};
+const struct test suite_fusion[] = {
+    TEST(small_models), TEST(a_language_model), TEST(the_environment_switches_fusions_off), {0}};

@@ -388,12 +388,12 @@ static sconce_status choose_on_the_device(sconce_method *m, sconce_draw draw, ui
 }
 
 static void tokens_on_the_device_are_the_hosts(void) {
-  static const sconce_draw draws[] = {{.top_p = 1},
-                                      {.seed = 5, .temperature = 0.8f, .top_p = 1},
-                                      {.seed = 6, .temperature = 1.2f, .top_k = 40, .top_p = 1},
-                                      {.seed = 7, .temperature = 1, .top_p = 0.9f},
-                                      {.seed = 8, .temperature = 1.5f, .top_k = 100, .top_p = 0.95f,
-                                       .min_p = 0.02f}};
+  static const sconce_draw draws[] = {
+      {.top_p = 1},
+      {.seed = 5, .temperature = 0.8f, .top_p = 1},
+      {.seed = 6, .temperature = 1.2f, .top_k = 40, .top_p = 1},
+      {.seed = 7, .temperature = 1, .top_p = 0.9f},
+      {.seed = 8, .temperature = 1.5f, .top_k = 100, .top_p = 0.95f, .min_p = 0.02f}};
   struct fixture f = {0};
   sconce_error err = {0};
   arena_init(&f.arena, NULL);

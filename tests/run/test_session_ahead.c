@@ -221,7 +221,7 @@ static void save_and_load(struct pair *p, uint32_t between) {
     if (file >= 0) close(file);
     CHECK_OK(sconce_session_save(p->session[i], path[i], &err), err);
   }
-  next(p, between); /* a save is no end of the text */
+  next(p, between);           /* a save is no end of the text */
   for (int i = 0; i < 2; i++) /* either's serves both */
     CHECK_OK(sconce_session_load(p->session[i], path[1 - i], &err), err);
   for (int i = 0; i < 2; i++) unlink(path[i]);
@@ -235,7 +235,10 @@ static const sconce_sampler_desc samplers[] = {
     {.temperature = 1, .seed = 3},
     {.temperature = 0.7f, .seed = 4, .top_k = 5},
     {.temperature = 1.3f, .seed = 5, .top_p = 0.8f},
-    {.temperature = 2, .seed = UINT64_C(0x123456789abcdef), .top_k = 20, .top_p = 0.9f,
+    {.temperature = 2,
+     .seed = UINT64_C(0x123456789abcdef),
+     .top_k = 20,
+     .top_p = 0.9f,
      .min_p = 0.05f},
     {.temperature = 1, .seed = 6, .top_k = VOCAB + 1},
 };
@@ -261,7 +264,8 @@ static void a_session_without_ids_has_no_next(void) {
   if (open_pair(&p, &samplers[1])) {
     CHECK_FAILS(sconce_session_next(p.session[AHEAD], &c, &err), SCONCE_BAD_ARGUMENT, err,
                 "there are no logits to choose from");
-    CHECK_FAILS(sconce_session_next(p.session[AHEAD], NULL, &err), SCONCE_BAD_ARGUMENT, err, "NULL");
+    CHECK_FAILS(sconce_session_next(p.session[AHEAD], NULL, &err), SCONCE_BAD_ARGUMENT, err,
+                "NULL");
     CHECK_FAILS(sconce_session_next(NULL, &c, &err), SCONCE_BAD_ARGUMENT, err, "NULL");
     prompt(&p, (int32_t[]){1, 2, 3}, 3);
     next(&p, 5);
@@ -435,10 +439,8 @@ static void a_stop_leaves_the_timeline_right(void) {
   for (size_t i = 0; ok && i < SAMPLERS && !test_failed(); i++) {
     for (int k = 0; k < 2; k++) { /* with logprobs the host chooses */
       sconce_session_close(p.session[k]);
-      sconce_session_desc desc = {.method = p.method[k],
-                                  .model = p.model,
-                                  .tokenizer = tokenizer,
-                                  .sampler = samplers[i]};
+      sconce_session_desc desc = {
+          .method = p.method[k], .model = p.model, .tokenizer = tokenizer, .sampler = samplers[i]};
       desc.sampler.logprobs = k == PLAIN;
       CHECK_OK(sconce_session_open(&p.session[k], &desc, &err), err);
     }

@@ -413,9 +413,15 @@ static void words_name_passes(void) {
   static const struct {
     const char *list, *unknown;
   } rows[] = {
-      {"", ""},           {"all", ""},        {"join,swiglu,residual,norm,rotary", ""},
-      {"norm,", ""},      {",,norm", ""},     {"joined", "joined"},
-      {"joi", "joi"},     {"norm, join", " join"}, {"all,none,norm", "none"},
+      {"", ""},
+      {"all", ""},
+      {"join,swiglu,residual,norm,rotary", ""},
+      {"norm,", ""},
+      {",,norm", ""},
+      {"joined", "joined"},
+      {"joi", "joi"},
+      {"norm, join", " join"},
+      {"all,none,norm", "none"},
       {"Norm", "Norm"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

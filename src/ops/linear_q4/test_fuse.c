@@ -9,17 +9,17 @@ enum kind { JOIN, GLU, ADD };
 static const char *const shaders[] = {"q4_join", "q4_glu", "q4_add"};
 
 enum twist {
-  SWAP = 1,         /* the outer product or the sum: operands the other way round */
-  SWAP_INNER = 2,   /* gate · sigmoid(gate) as well */
-  VIEWS = 4,        /* between the projections and what follows them */
-  SEEN = 8,         /* what would vanish is an output */
-  SHARED = 16,      /* two projections have one weight */
-  READ = 32,        /* another node reads the norm */
-  BROADCAST = 64,   /* the residual is one row */
-  LIVE = 128,       /* …of a tensor that may have as many as x */
-  TWICE = 256,      /* alpha is 2 */
-  OUTER = 512,      /* views make every gate meet every up */
-  SPARE = 1024,     /* the second one's scales have a row that no k needs */
+  SWAP = 1,       /* the outer product or the sum: operands the other way round */
+  SWAP_INNER = 2, /* gate · sigmoid(gate) as well */
+  VIEWS = 4,      /* between the projections and what follows them */
+  SEEN = 8,       /* what would vanish is an output */
+  SHARED = 16,    /* two projections have one weight */
+  READ = 32,      /* another node reads the norm */
+  BROADCAST = 64, /* the residual is one row */
+  LIVE = 128,     /* …of a tensor that may have as many as x */
+  TWICE = 256,    /* alpha is 2 */
+  OUTER = 512,    /* views make every gate meet every up */
+  SPARE = 1024,   /* the second one's scales have a row that no k needs */
 };
 
 struct form {
@@ -43,7 +43,15 @@ static const struct form forms[] = {
     {"swiglu", GLU, 64, 32, {12, 12}, true, false, 0, false},
     {"swiglu, sum swapped", GLU, 288, 32, {40, 40}, true, false, SWAP, false},
     {"swiglu, sigmoid first", GLU, 2048, 64, {8, 8}, true, false, SWAP_INNER, false},
-    {"swiglu, both swapped, no norm", GLU, 288, 288, {4, 4}, false, false, SWAP | SWAP_INNER, false},
+    {"swiglu, both swapped, no norm",
+     GLU,
+     288,
+     288,
+     {4, 4},
+     false,
+     false,
+     SWAP | SWAP_INNER,
+     false},
     {"swiglu through views", GLU, 64, 64, {16, 16}, true, false, VIEWS | SWAP, false},
     {"swiglu, k between 512 and 1024", GLU, 768, 64, {8, 8}, true, false, 0, false},
     {"swiglu, a long row", GLU, 4096, 4096, {8, 8}, true, false, 0, false},
@@ -78,8 +86,7 @@ static const struct form apart[] = {
 };
 enum { APART = sizeof apart / sizeof *apart };
 
-static const struct form many = {
-    "blocks", JOIN, 64, 32, {20000, 20000, 12}, true, false, 0, false};
+static const struct form many = {"blocks", JOIN, 64, 32, {20000, 20000, 12}, true, false, 0, false};
 
 /* ---- a graph and its answers ----------------------------------------------------------------- */
 
@@ -126,14 +133,12 @@ static uint32_t add_linear(struct model *b, uint32_t x, uint32_t i, bool out) {
   struct op_test *t = &b->t;
   struct weight *w = &b->weights[i];
   const bool shared = i == 1 && b->f->twist & SHARED;
-  w->w = shared ? b->weights[0].w
-                : op_constant_bytes(t, VK_UINT8, DIMS(w->n, w->stride), w->codes);
+  w->w = shared ? b->weights[0].w : op_constant_bytes(t, VK_UINT8, DIMS(w->n, w->stride), w->codes);
   w->s = op_constant(t, b->dtype, DIMS(w->groups, up(w->n, 4)), w->scales);
   w->b = b->f->bias ? op_constant(t, b->dtype, DIMS(up(w->n, 4)), w->bias) : op_null(t);
   uint32_t y = out ? op_output(t, b->dtype, DIMS(ROWS_MAX, w->n))
                    : op_tensor(t, b->dtype, DIMS(ROWS_MAX, w->n));
-  op_node(t, "et_vk.linear_q4gsw.default",
-          IDS(x, w->w, w->s, op_int(t, b->f->group), w->b, y));
+  op_node(t, "et_vk.linear_q4gsw.default", IDS(x, w->w, w->s, op_int(t, b->f->group), w->b, y));
   return y;
 }
 
@@ -151,7 +156,8 @@ static uint32_t tensor_like(struct model *b, uint32_t of, bool out) {
   const struct tensor *t = &b->t.graph.values[of].tensor;
   uint32_t dims[RANK_MAX];
   memcpy(dims, t->dim_max, sizeof dims);
-  return out ? op_output(&b->t, b->dtype, dims, t->rank) : op_tensor(&b->t, b->dtype, dims, t->rank);
+  return out ? op_output(&b->t, b->dtype, dims, t->rank)
+             : op_tensor(&b->t, b->dtype, dims, t->rank);
 }
 
 static uint32_t add_mul(struct model *b, uint32_t x, uint32_t y, bool swapped, uint32_t out) {
@@ -346,7 +352,8 @@ static void call(struct model *b, uint32_t m, const char *what) {
     if (f->twist & OUTER && m) { /* the answers are of all rows with all */
       outer = malloc((size_t)n * sizeof *outer);
       for (uint64_t e = 0; e < n; e++)
-        outer[e] = b->want[0][(e / f->n[0] / m * ROWS_MAX + e / f->n[0] % m) * f->n[0] + e % f->n[0]];
+        outer[e] =
+            b->want[0][(e / f->n[0] / m * ROWS_MAX + e / f->n[0] % m) * f->n[0] + e % f->n[0]];
     }
     test_close(got, outer ? outer : b->want[i], n, tolerance, tolerance, what);
     free(outer);
@@ -403,13 +410,14 @@ static void every_row_of_the_tables(void) {
       for (size_t i = 0; i < FORMS; i++)
         if ((int)forms[i].kind == kind) taken |= run(&forms[i], dtype, row->name, NULL);
       if (!taken)
-        test_fail(__FILE__, __LINE__, "%s/%s serves no form of this test", shaders[kind], row->name);
+        test_fail(__FILE__, __LINE__, "%s/%s serves no form of this test", shaders[kind],
+                  row->name);
     }
 }
 
 static void each_pass_off(void) {
-  static const char *const off[] = {"join", "swiglu", "residual", "norm", "rotary",
-                                    "all",  "join,norm", "swiglu,residual"};
+  static const char *const off[] = {"join",   "swiglu", "residual",  "norm",
+                                    "rotary", "all",    "join,norm", "swiglu,residual"};
   for (size_t i = 0; i < FORMS; i++)
     for (size_t k = 0; k < sizeof off / sizeof *off && !test_failed(); k++)
       if (forms[i].k < 4096) run(&forms[i], k % 2 ? VK_FLOAT16 : VK_FLOAT32, NULL, off[k]);

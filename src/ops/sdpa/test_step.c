@@ -186,7 +186,8 @@ static void compare(struct model *a, struct model *b, bool with_state, const cha
 }
 
 /* true if `force` was among the rows that ran. */
-static bool run(const struct spec *s, enum vk_dtype dtype, const char *force, bool fits, bool views) {
+static bool run(const struct spec *s, enum vk_dtype dtype, const char *force, bool fits,
+                bool views) {
   struct model fused, plain;
   bool taken = false;
   load(&fused, s, dtype, force, NULL, views);
@@ -201,7 +202,8 @@ static bool run(const struct spec *s, enum vk_dtype dtype, const char *force, bo
     const bool stepped = steps(&fused, &row);
     taken |= stepped && force && !strcmp(row, force);
     if (stepped != (calls[i][0] == 1 && fits))
-      test_fail(__FILE__, __LINE__, "%s: the fused kernel %s", what, stepped ? "ran" : "did not run");
+      test_fail(__FILE__, __LINE__, "%s: the fused kernel %s", what,
+                stepped ? "ran" : "did not run");
     CHECK(!steps(&plain, &row));
     if (!test_failed()) compare(&fused, &plain, !force || i + 1 == CALLS, what);
   }
@@ -235,14 +237,16 @@ static void every_row_of_the_table(void) {
     const enum vk_dtype dtype = strstr(row->name, "f16") ? VK_FLOAT16 : VK_FLOAT32;
     bool taken = false;
     for (size_t i = 0; i < SPECS; i++) taken |= run(&specs[i], dtype, row->name, true, false);
-    if (!taken) test_fail(__FILE__, __LINE__, "attn_step/%s serves no head of this test", row->name);
+    if (!taken)
+      test_fail(__FILE__, __LINE__, "attn_step/%s serves no head of this test", row->name);
   }
 }
 
 /* ---- against the formula --------------------------------------------------------------------- */
 
 /* x (heads, dim) turned by a table row. */
-static void turn(const struct spec *s, double *x, uint32_t heads, const double *c, const double *d) {
+static void turn(const struct spec *s, double *x, uint32_t heads, const double *c,
+                 const double *d) {
   for (uint32_t h = 0; h < heads; h++, x += s->dim) {
     double y[256];
     memcpy(y, x, s->dim * sizeof *y);
@@ -346,8 +350,7 @@ static void turned_keys_as_values(void) {
                           op_tensor(&t, VK_FLOAT32, DIMS(1, 1, 1, HEAD))};
     uint32_t out = op_output(&t, VK_FLOAT32, DIMS(1, 1, 2, HEAD)), caches[2];
     double *zeros = calloc(4 * HEAD, sizeof *zeros);
-    for (int i = 0; i < 2; i++)
-      caches[i] = op_constant(&t, VK_FLOAT32, DIMS(1, 4, 1, HEAD), zeros);
+    for (int i = 0; i < 2; i++) caches[i] = op_constant(&t, VK_FLOAT32, DIMS(1, 4, 1, HEAD), zeros);
     free(zeros);
     op_node(&t, "et_vk.apply_rotary_emb.default", IDS(q, k, c, s, op_list(&t, turned, 2)));
     op_node(&t, "sdpa_with_kv_cache.default",
