@@ -19,8 +19,8 @@ static void halt(sconce_session *s) {
   s->computed = s->begun < s->info.position ? s->begun : s->info.position;
 }
 
-/* The same where the timeline goes on from here: the last id's logits were left on the device, so it
- * is computed again. */
+/* The same where the timeline goes on from here: the last id's logits were left on the device, so
+ * it is computed again. */
 static void halt_here(sconce_session *s) {
   if (s->n_ahead == 0) return;
   halt(s);
