@@ -19,6 +19,14 @@ static void halt(sconce_session *s) {
   s->computed = s->begun < s->info.position ? s->begun : s->info.position;
 }
 
+/* The same where the timeline goes on from here: the last id's logits were left on the device, so
+ * it is computed again. */
+static void halt_here(sconce_session *s) {
+  if (s->n_ahead == 0) return;
+  halt(s);
+  if (s->computed == s->info.position) s->computed--;
+}
+
 /* A call gives the logits to the host, or (draw) a token and leaves them on the device. */
 static sconce_status set_result(sconce_session *s, const sconce_draw *draw, sconce_error *err) {
   TRY(sconce_method_draw(s->method, draw, err));
@@ -217,7 +225,7 @@ static sconce_status compute(sconce_session *s,
 }
 
 sconce_status session_sync(sconce_session *s, sconce_error *err) {
-  halt(s);
+  halt_here(s);
   return compute(s, NULL, NULL, err);
 }
 
@@ -278,6 +286,7 @@ sconce_status sconce_session_rewind(sconce_session *s, uint32_t position, sconce
   if (position > s->info.position)
     return fail(err, SCONCE_BAD_ARGUMENT, "rewind to %u, the session is at %u", position,
                 s->info.position);
+  if (position == s->info.position) return SCONCE_OK;
   halt(s);
   if (position < s->logits_at) s->logits_at = 0;
   s->info.position = position;
@@ -334,7 +343,7 @@ static sconce_status next_ahead(sconce_session *s, uint32_t until, int32_t *id, 
   }
   s->ids[s->info.position++] = *id;
   sconce_error later; /* what fails here fails again when somebody needs it */
-  if (work_ahead(s, until, &later) != SCONCE_OK) halt(s);
+  if (work_ahead(s, until, &later) != SCONCE_OK) halt_here(s);
   return SCONCE_OK;
 }
 
@@ -349,7 +358,7 @@ sconce_status session_next(sconce_session *s, uint32_t until, sconce_choice *out
     return SCONCE_OK;
   }
   sconce_status status = next_ahead(s, until, &out->id, err);
-  if (status != SCONCE_OK) halt(s);
+  if (status != SCONCE_OK) halt_here(s);
   return status;
 }
 

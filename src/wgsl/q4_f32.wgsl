@@ -20,7 +20,7 @@ fn stage(m: u32, unit: u32, units: u32, local: u32) {
     let i = turn * WG + local;
     let u = i / 8u;
     var v = vec4<f32>(0.0);
-    if (unit + u < units) {
+    if (u < STAGED && unit + u < units) { // staged() must see each quad once
       v = staged(m, unit * 8u + i) * FACTOR;
     }
     if (STAGED * 8u % WG == 0u || i < STAGED * 8u) {

@@ -3,7 +3,7 @@
 // staged T · U units at a time. The kernel says const WG, T and U, binds w (units) and scales
 // (words), and gives quad `at` of x as `fn staged(m, at) -> vec4<f32>`, called once for each quad.
 // Other libraries say in what numbers x is staged and multiplied (q4_f32, q4_i24), how many rows a
-// set has (q4_r1, q4_r4, q4_r8), and how its threads' sums become one (sums_shuffle, sums_memory).
+// set has (q4_r1, q4_r4), and how its threads' sums become one (sums_shuffle, sums_memory).
 const SETS = WG / T;
 const STAGED = T * U; // units
 

@@ -5,6 +5,7 @@
 #include "format/write.h"
 #include "run/device.h"
 #include "sconce_dev.h"
+#include "sconce_llm.h"
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -190,23 +191,244 @@ static void wrong_inputs_name_what_is_allowed(void) {
   close_file(&f);
 }
 
+static sconce_status begin_call(sconce_method *m, uint32_t rows, float first, sconce_error *err) {
+  float x[32];
+  for (uint32_t i = 0; i < rows * 4 && i < 32; i++) x[i] = first + (float)i;
+  sconce_tensor t = {SCONCE_FLOAT32, 2, {rows, 4}, x, rows * 16};
+  TRY(sconce_method_set_input(m, 0, &t, err));
+  return sconce_method_begin(m, err);
+}
+
+static void poll_to_the_end(sconce_method *m) {
+  sconce_error err = {0};
+  bool done = false;
+  for (int i = 0; i < 10000000 && !done && !test_failed(); i++)
+    CHECK_OK(sconce_method_poll(m, &done, &err), err);
+  CHECK(done);
+}
+
 static void calls_can_be_begun_polled_and_cancelled(void) {
   struct fixture f;
   sconce_error err = {0};
   CHECK_OK(open_file(&f, affine, NULL, &err), err);
   if (f.method) {
+    sconce_tensor y;
+    bool done;
+    CHECK_FAILS(sconce_method_wait(f.method, &err), SCONCE_BAD_ARGUMENT, err, "nothing is running");
     CHECK_OK(call(f.method, 4, 1, &err), err);
     CHECK_OK(sconce_method_begin(f.method, &err), err);
-    CHECK_FAILS(sconce_method_begin(f.method, &err), SCONCE_BAD_ARGUMENT, err, "a call is running");
-    bool done = false;
-    for (int i = 0; i < 10000000 && !done && !test_failed(); i++)
-      CHECK_OK(sconce_method_poll(f.method, &done, &err), err);
+    CHECK_FAILS(sconce_method_output(f.method, 0, &y, &err), SCONCE_BAD_ARGUMENT, err, "no call");
+    poll_to_the_end(f.method);
+    check_result(f.method, 4, 1);
+    CHECK_OK(sconce_method_poll(f.method, &done, &err), err); /* it stays finished */
     CHECK(done);
     check_result(f.method, 4, 1);
     CHECK_OK(sconce_method_begin(f.method, &err), err);
     sconce_method_cancel(f.method);
+    CHECK_FAILS(sconce_method_output(f.method, 0, &y, &err), SCONCE_BAD_ARGUMENT, err, "no call");
+    CHECK_FAILS(sconce_method_wait(f.method, &err), SCONCE_BAD_ARGUMENT, err, "nothing is running");
     CHECK_OK(call(f.method, 2, 9, &err), err);
     check_result(f.method, 2, 9);
+  }
+  close_file(&f);
+}
+
+/* Each call's outputs are as they were when it was begun, in that order. */
+static void calls_in_flight_come_back_in_order(void) {
+  static const uint32_t rows[SCONCE_CALLS_MAX] = {5, 1, 8, 3};
+  struct fixture f;
+  sconce_error err = {0};
+  CHECK_OK(open_file(&f, affine, NULL, &err), err);
+  for (int round = 0; f.method && round < 3 && !test_failed(); round++) {
+    for (int i = 0; i < SCONCE_CALLS_MAX; i++)
+      CHECK_OK(begin_call(f.method, rows[i], (float)(10 * round + i), &err), err);
+    CHECK_FAILS(begin_call(f.method, 2, 0, &err), SCONCE_BAD_ARGUMENT, err, "4 calls are running");
+    CHECK_FAILS(sconce_method_feed(f.method, 0, 0, &err), SCONCE_BAD_ARGUMENT, err,
+                "4 calls are running");
+    CHECK_FAILS(sconce_method_reset(f.method, &err), SCONCE_BAD_ARGUMENT, err,
+                "4 calls are running");
+    for (int i = 0; i < SCONCE_CALLS_MAX; i++) {
+      if (i % 2)
+        poll_to_the_end(f.method);
+      else
+        CHECK_OK(sconce_method_wait(f.method, &err), err);
+      check_result(f.method, rows[i], (float)(10 * round + i));
+    }
+    CHECK_OK(sconce_method_wait(f.method, &err), err); /* the last one stays */
+    check_result(f.method, rows[SCONCE_CALLS_MAX - 1], (float)(10 * round + SCONCE_CALLS_MAX - 1));
+  }
+  close_file(&f);
+}
+
+/* A window of calls that moves on, one waited for and one begun; kept outputs have dims only. */
+static void a_window_of_calls_moves_on(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  CHECK_OK(open_file(&f, affine, NULL, &err), err);
+  sconce_stats before = {0}, after;
+  for (uint32_t i = 0; f.method && i < 120 + SCONCE_CALLS_MAX && !test_failed(); i++) {
+    if (i >= SCONCE_CALLS_MAX) {
+      const uint32_t old = i - SCONCE_CALLS_MAX;
+      sconce_tensor y = {0};
+      CHECK_OK(sconce_method_wait(f.method, &err), err);
+      CHECK_OK(sconce_method_output(f.method, 0, &y, &err), err);
+      CHECK_EQ(y.dims[0], old % 9);
+      if (old % 3 != 2) check_result(f.method, old % 9, (float)old);
+      if (old % 3 == 2) CHECK(y.data == NULL);
+    }
+    if (i == 80) sconce_method_stats(f.method, &before);
+    if (i >= 120) continue;
+    CHECK_OK(sconce_method_keep_output(f.method, 0, i % 3 == 2, &err), err);
+    CHECK_OK(begin_call(f.method, i % 9, (float)i, &err), err);
+  }
+  if (f.method) {
+    sconce_method_stats(f.method, &after);
+    CHECK_EQ(after.gpu_objects_made, before.gpu_objects_made);
+  }
+  close_file(&f);
+}
+
+static void cancel_ends_all_calls(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  CHECK_OK(open_file(&f, affine, NULL, &err), err);
+  for (int n = 1; f.method && n <= SCONCE_CALLS_MAX && !test_failed(); n++) {
+    for (int i = 0; i < n; i++) CHECK_OK(begin_call(f.method, 8, 1, &err), err);
+    if (n > 2) CHECK_OK(sconce_method_wait(f.method, &err), err);
+    sconce_method_cancel(f.method);
+    CHECK_FAILS(sconce_method_wait(f.method, &err), SCONCE_BAD_ARGUMENT, err, "nothing is running");
+    CHECK_OK(call(f.method, 3, (float)n, &err), err);
+    check_result(f.method, 3, (float)n);
+  }
+  if (f.method) CHECK_OK(begin_call(f.method, 8, 1, &err), err); /* closed while one runs */
+  close_file(&f);
+}
+
+/* What cannot be begun leaves those that run, and the inputs, as they were. */
+static void a_call_that_fails_leaves_those_in_flight(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  CHECK_OK(open_file(&f, affine, NULL, &err), err);
+  if (f.method) {
+    CHECK_OK(begin_call(f.method, 5, 1, &err), err);
+    sconce_tensor wrong = {SCONCE_FLOAT32, 2, {9, 4}, scale, 9 * 16};
+    CHECK_FAILS(sconce_method_set_input(f.method, 0, &wrong, &err), SCONCE_BAD_ARGUMENT, err,
+                "dim 0 is 9");
+    CHECK_OK(sconce_method_begin(f.method, &err), err);
+    for (int i = 0; i < 2; i++) {
+      CHECK_OK(sconce_method_wait(f.method, &err), err);
+      check_result(f.method, 5, 1);
+    }
+    CHECK(!sconce_method_draws(f.method));
+    CHECK_FAILS(sconce_method_draw(f.method, &(sconce_draw){0}, &err), SCONCE_UNSUPPORTED, err,
+                "no language model");
+    CHECK_OK(sconce_method_draw(f.method, NULL, &err), err);
+    CHECK_FAILS(sconce_method_feed_token(f.method, &err), SCONCE_BAD_ARGUMENT, err, "no call");
+    CHECK_EQ(sconce_method_token(f.method), -1);
+  }
+  close_file(&f);
+}
+
+/* ---- tokens on the device -------------------------------------------------------------------- */
+
+#define STORIES SCONCE_SOURCE_DIR "/models/stories15M/stories15M-4w.pte"
+enum { STEPS = 5, N_STORY = 4 };
+static const int32_t story[N_STORY] = {1, 9038, 2501, 263};
+
+static sconce_status set_ids(sconce_method *m, const int32_t *ids, uint32_t n, int64_t position,
+                             sconce_error *err) {
+  int64_t wide[N_STORY];
+  for (uint32_t i = 0; i < n; i++) wide[i] = ids[i];
+  sconce_tensor t = {SCONCE_INT64, 2, {1, n}, wide, 8 * (size_t)n};
+  if (n) TRY(sconce_method_set_input(m, 0, &t, err));
+  sconce_tensor p = {SCONCE_INT64, 1, {1}, &position, 8};
+  return sconce_method_set_input(m, 1, &p, err);
+}
+
+/* Logits come to the host, which chooses. */
+static sconce_status choose_on_the_host(sconce_method *m, sconce_sampler *sampler, int32_t *out,
+                                        sconce_error *err) {
+  TRY(sconce_method_draw(m, NULL, err));
+  TRY(sconce_method_keep_output(m, 0, false, err));
+  for (uint32_t i = 0; i < STEPS; i++) {
+    uint32_t position = i ? N_STORY + i - 1 : 0;
+    TRY(i ? set_ids(m, &out[i - 1], 1, position, err) : set_ids(m, story, N_STORY, 0, err));
+    TRY(sconce_method_run(m, err));
+    CHECK_EQ(sconce_method_token(m), -1);
+    sconce_tensor y;
+    TRY(sconce_method_output(m, 0, &y, err));
+    sconce_choice c;
+    const float *last = (const float *)y.data + (y.size / 4 - 32000);
+    TRY(sconce_sampler_choose(sampler, last, N_STORY + i, NULL, 0, &c, err));
+    out[i] = c.id;
+  }
+  return SCONCE_OK;
+}
+
+/* The device chooses and goes on; `ahead` calls are begun before the first is waited for. */
+static sconce_status choose_on_the_device(sconce_method *m, sconce_draw draw, uint32_t ahead,
+                                          bool keep, int32_t *out, sconce_error *err) {
+  TRY(sconce_method_keep_output(m, 0, keep, err));
+  for (uint32_t i = 0; i < STEPS + ahead - 1; i++) {
+    if (i < STEPS) {
+      draw.position = N_STORY + i;
+      TRY(sconce_method_draw(m, &draw, err));
+      TRY(i ? set_ids(m, NULL, 0, N_STORY + i - 1, err) : set_ids(m, story, N_STORY, 0, err));
+      if (i) TRY(sconce_method_feed_token(m, err));
+      TRY(sconce_method_begin(m, err));
+    }
+    if (i + 1 < ahead) continue;
+    TRY(sconce_method_wait(m, err));
+    out[i + 1 - ahead] = sconce_method_token(m);
+    sconce_tensor y;
+    TRY(sconce_method_output(m, 0, &y, err));
+    CHECK((y.data == NULL) == keep);
+  }
+  return SCONCE_OK;
+}
+
+static void tokens_on_the_device_are_the_hosts(void) {
+  static const sconce_draw draws[] = {
+      {.top_p = 1},
+      {.seed = 5, .temperature = 0.8f, .top_p = 1},
+      {.seed = 6, .temperature = 1.2f, .top_k = 40, .top_p = 1},
+      {.seed = 7, .temperature = 1, .top_p = 0.9f},
+      {.seed = 8, .temperature = 1.5f, .top_k = 100, .top_p = 0.95f, .min_p = 0.02f}};
+  struct fixture f = {0};
+  sconce_error err = {0};
+  arena_init(&f.arena, NULL);
+  CHECK_OK(sconce_device_open(&f.device, NULL, &err), err);
+  if (f.device)
+    CHECK_OK(sconce_model_open(&f.model, f.device, &(sconce_model_desc){.path = STORIES}, &err),
+             err);
+  if (f.model) CHECK_OK(sconce_method_open(&f.method, f.model, NULL, &err), err);
+  if (f.method) {
+    CHECK(sconce_method_draws(f.method));
+    CHECK_FAILS(sconce_method_draw(f.method, &(sconce_draw){.top_p = 2}, &err), SCONCE_BAD_ARGUMENT,
+                err, "top_p 2");
+    CHECK_FAILS(sconce_method_feed_token(f.method, &err), SCONCE_BAD_ARGUMENT, err, "no call");
+  }
+  for (size_t i = 0; f.method && i < sizeof draws / sizeof *draws && !test_failed(); i++) {
+    const sconce_draw *d = &draws[i];
+    sconce_sampler *sampler = NULL;
+    sconce_sampler_desc desc = {.n_vocab = 32000,
+                                .temperature = d->temperature,
+                                .top_k = d->top_k,
+                                .top_p = d->top_p,
+                                .min_p = d->min_p,
+                                .seed = d->seed};
+    CHECK_OK(sconce_sampler_open(&sampler, &desc, &err), err);
+    int32_t want[STEPS] = {0}, got[STEPS];
+    CHECK_OK(choose_on_the_host(f.method, sampler, want, &err), err);
+    for (uint32_t ahead = 1 + (uint32_t)i % 4; ahead <= SCONCE_CALLS_MAX; ahead += 3) {
+      memset(got, 0xff, sizeof got);
+      CHECK_OK(choose_on_the_device(f.method, *d, ahead, ahead % 2, got, &err), err);
+      for (int k = 0; k < STEPS; k++)
+        if (got[k] != want[k])
+          test_fail(__FILE__, __LINE__, "draw %zu, %u ahead: token %d is %d, want %d", i, ahead, k,
+                    (int)got[k], (int)want[k]);
+    }
+    sconce_sampler_close(sampler);
   }
   close_file(&f);
 }
@@ -482,6 +704,11 @@ const struct test suite_method[] = {
     TEST(the_same_call_again_rewrites_nothing),
     TEST(wrong_inputs_name_what_is_allowed),
     TEST(calls_can_be_begun_polled_and_cancelled),
+    TEST(calls_in_flight_come_back_in_order),
+    TEST(a_window_of_calls_moves_on),
+    TEST(cancel_ends_all_calls),
+    TEST(a_call_that_fails_leaves_those_in_flight),
+    TEST(tokens_on_the_device_are_the_hosts),
     TEST(outputs_feed_inputs_on_the_device),
     TEST(constant_methods_have_values),
     TEST(calls_and_passes_are_timed),

@@ -143,11 +143,13 @@ static void every_shape(void) {
 
 /* The rows for float32 x and float16 y are reached from here only. */
 static void every_mixed_row(void) {
-  static const char *const names[] = {
-      "gemv128_f32_f16",       "gemv64_f32_f16", "gemv16_f32_f16", "gemv64_memory_f32_f16",
-      "gemv16_memory_f32_f16", "gemm_f32_f16",   "plain_f32_f16"};
-  for (size_t i = 0; i < sizeof names / sizeof *names && !test_failed(); i++)
-    for (size_t k = 2; k < SHAPES; k++) run(&shapes[k], VK_FLOAT16, names[i]);
+  struct gpu *gpu = test_gpu();
+  const struct op *op = op_find(text_of("et_vk.linear_q4gsw.default"));
+  REQUIRE(gpu && op);
+  const struct caps caps = gpu_caps(gpu);
+  for (const struct kernel *row = op->kernels[2]; row->name && !test_failed(); row++)
+    for (size_t k = 2; k < SHAPES && kernel_runs(row, &caps); k++)
+      run(&shapes[k], VK_FLOAT16, row->name);
 }
 
 /* Both operators as the exporter chains them: the example of a row by hand. */

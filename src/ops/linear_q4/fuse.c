@@ -92,9 +92,13 @@ static bool read_linear(struct plan *p, struct call *c, uint32_t i) {
   const struct node *n = c->linear[i];
   const struct tensor *w = tensor_at(p, n->args[W]), *scales = tensor_at(p, n->extra[0]);
   const struct tensor *y = tensor_at(p, out_id(n)), *bias = tensor_at(p, n->args[BIAS]);
+  const struct tensor *x = tensor_at(p, n->args[X]);
   int64_t group;
-  if (!w || !scales || !y || arg_int(p, n, GROUP, &group) != SCONCE_OK) return false;
+  if (!w || !scales || !y || !x || arg_int(p, n, GROUP, &group) != SCONCE_OK) return false;
+  if (x->rank == 0 || x->dim_live[x->rank - 1] != c->k || (x->dtype == VK_FLOAT16) != c->half)
+    return false; /* another view of what the first one reads */
   const bool whole = group >= c->k;
+  if (i && c->groups != scales->dim_max[0]) return false;
   c->groups = scales->dim_max[0];
   c->shift = 31;
   if (!whole && (group % 32 || !is_power_of_two(group / 32))) return false;
@@ -105,6 +109,16 @@ static bool read_linear(struct plan *p, struct call *c, uint32_t i) {
   return w->dim_max[1] == c->k / 2 && rows && rows % 4 == 0 && y->dtype == scales->dtype &&
          (y->dtype == VK_FLOAT16) == c->half &&
          (!bias || (bias->dtype == y->dtype && tensor_numel(bias) >= rows));
+}
+
+/* Sums and products whose operands are as large as their result: none is broadcast. */
+static bool is_elementwise(struct plan *p, const struct node *n, uint32_t order, uint64_t numel) {
+  const struct node *part = part_at(n, order);
+  for (uint32_t i = 0; part && i < 2; i++) {
+    const struct tensor *x = tensor_at(p, part->args[i]);
+    if (!x || tensor_numel(x) != numel) return false;
+  }
+  return !part || tensor_numel(tensor_at(p, out_id(part))) == numel;
 }
 
 static bool read_call(struct plan *p, const struct node *n, struct call *c) {
@@ -125,6 +139,8 @@ static bool read_call(struct plan *p, const struct node *n, struct call *c) {
     return false;
   for (uint32_t i = 0; i < g->n; i++)
     if (!read_linear(p, c, i)) return false;
+  const uint64_t numel = (uint64_t)c->m * c->rows / g->n;
+  if (!is_elementwise(p, n, g->add, numel) || !is_elementwise(p, n, g->glu, numel)) return false;
   return fits_binding(p, c->linear[0]->args[W]) && fits_binding(p, c->linear[0]->extra[0]);
 }
 

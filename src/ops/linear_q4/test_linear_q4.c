@@ -125,23 +125,18 @@ static void mixed_dtypes(void) {
   }
 }
 
-/* A forced row serves what it fits, the table's choice the rest. */
+/* A forced row serves what it fits, the table's choice the rest. Tables: f32, f16, and f32 with
+ * results in f16, which another operator uses. */
 static void every_row(void) {
-  static const struct {
-    const char *name;
-    uint32_t k, m; /* shapes worth trying have at least these */
-  } rows[] = {
-      {"gemv128", 4096, 1},     {"gemv64", 1024, 1}, {"gemv16", 64, 1}, {"gemv64_memory", 1024, 1},
-      {"gemv16_memory", 64, 1}, {"gemm", 12, 3},     {"plain", 8, 2}};
-  static const char *const suffixes[] = {"f32", "f16"};
-  for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows && !test_failed(); i++) {
-    char name[64];
-    snprintf(name, sizeof name, "%s_%s", rows[i / 2].name, suffixes[i % 2]);
-    enum vk_dtype dtype = i % 2 ? VK_FLOAT16 : VK_FLOAT32;
-    for (size_t k = 0; k < SHAPES && !test_failed(); k++)
-      if (shapes[k].k >= rows[i / 2].k && shapes[k].m >= rows[i / 2].m)
-        run(&shapes[k], dtype, dtype, name);
-  }
+  struct gpu *gpu = test_gpu();
+  const struct op *op = op_find(text_of("et_vk.linear_q4gsw.default"));
+  REQUIRE(gpu && op);
+  const struct caps caps = gpu_caps(gpu);
+  for (int table = 0; table < 2; table++)
+    for (const struct kernel *row = op->kernels[table]; row->name && !test_failed(); row++) {
+      enum vk_dtype dtype = table ? VK_FLOAT16 : VK_FLOAT32;
+      if (kernel_runs(row, &caps)) all_shapes(dtype, dtype, row->name);
+    }
 }
 
 /* The weight, or the result, is larger than a binding may be. */

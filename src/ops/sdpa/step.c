@@ -163,7 +163,8 @@ static sconce_status rotary_at(struct rewrite *r, uint32_t i) {
   const uint32_t at = maker_of(r, sdpa->args[0]);
   const struct node *rope = node_of(r, at, "et_vk.apply_rotary_emb.default");
   if (!rope) rope = node_of(r, at, "et_vk.apply_rotary_emb_hf.default");
-  if (!rope || maker_of(r, sdpa->args[1]) != at) return SCONCE_OK;
+  if (!rope || maker_of(r, sdpa->args[1]) != at || maker_of(r, sdpa->args[2]) == at)
+    return SCONCE_OK;
   const struct value *results = &r->g->values[out_id(rope)];
   if (results->list.n != 2 || viewed(r, sdpa->args[0]) != results->list.ids[0] ||
       viewed(r, sdpa->args[1]) != results->list.ids[1])

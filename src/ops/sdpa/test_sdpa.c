@@ -180,22 +180,16 @@ static void every_head_size_and_position(void) {
   }
 }
 
+/* Rows of attention and of the merge behind it; a forced row serves what it fits. */
 static void every_row_where_it_fits(void) {
-  static const struct {
-    const char *name;
-    uint32_t dim; /* most; 0: any */
-  } rows[] = {
-      {"split", 256}, {"stream64", 64}, {"stream128", 128}, {"stream256", 256}, {"plain", 0}};
-  for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
-    for (size_t i = 0; i < SPECS; i++) {
-      if (rows[r].dim && (specs[i].dim % 4 || specs[i].dim > rows[r].dim)) continue;
-      if (rows[r].dim >= 128 && specs[i].dim < rows[r].dim && i > 0) continue; /* seen once */
-      for (int half = 0; half < 2; half++) {
-        char force[40];
-        snprintf(force, sizeof force, "%s_%s", rows[r].name, half ? "f16" : "f32");
-        run_spec(&specs[i], half ? VK_FLOAT16 : VK_FLOAT32, force);
-      }
-    }
+  struct gpu *gpu = test_gpu();
+  const struct op *op = op_find(text_of("sdpa_with_kv_cache.default"));
+  REQUIRE(gpu && op);
+  const struct caps caps = gpu_caps(gpu);
+  for (int table = 0; table < 2; table++)
+    for (const struct kernel *row = op->kernels[table]; row->name && !test_failed(); row++)
+      for (size_t i = 0; i < SPECS && kernel_runs(row, &caps); i++)
+        run_spec(&specs[i], strstr(row->name, "f16") ? VK_FLOAT16 : VK_FLOAT32, row->name);
 }
 
 /* Live shapes in any order give the same bytes as a fresh graph. */

@@ -1,0 +1,565 @@
+/* Sessions whose device works ahead, against others that choose and append: a small model with
+ * caches made with the writer, where a step costs little. */
+#define _POSIX_C_SOURCE 200809L
+#include "gpu.h"
+#include "tiny_vocab.h"
+
+#include "format/write.h"
+#include "run/device.h"
+#include "sconce_llm.h"
+
+#include <unistd.h>
+
+enum { VOCAB = 40, HEADS = 2, DIM = 4, WIDTH = HEADS * DIM, CONTEXT = 48, CHUNK = 6 };
+
+/* ---- the model ------------------------------------------------------------------------------- */
+
+static int32_t table(struct write_vk *g, struct arena *arena, uint64_t seed, float loud,
+                     int32_t rows) {
+  float *data = arena_new(arena, float, (size_t)rows *WIDTH);
+  for (int32_t i = 0; i < rows * WIDTH; i++) data[i] = loud * test_random_float(&seed);
+  int32_t bytes = write_vk_inline(g, write_bytes(data, (size_t)rows * WIDTH * sizeof *data));
+  return write_vk_constant(g, VK_FLOAT32, DIM_LIST(rows, WIDTH), bytes);
+}
+
+static int32_t cache(struct write_vk *g, struct arena *arena) {
+  const size_t size = (size_t)CONTEXT * WIDTH * sizeof(float);
+  int32_t bytes = write_vk_inline(g, write_bytes(arena_new(arena, uint8_t, size), size));
+  return write_vk_constant(g, VK_FLOAT32, DIM_LIST(1, CONTEXT, HEADS, DIM), bytes);
+}
+
+/* logits = attention(x, x, x) · Wᵀ, where x is the row of each id plus that of its call's first
+ * position. */
+static sconce_status build(struct arena *arena, struct span *out, sconce_error *err) {
+  struct write_vk g;
+  struct write_blob graph, file;
+  write_vk_init(&g, arena);
+  int32_t ids = write_vk_tensor(&g, VK_INT32, DIM_LIST(1, CHUNK));
+  int32_t position = write_vk_tensor(&g, VK_INT32, DIM_LIST(1));
+  int32_t null = write_vk_value(&g, literal_null()), zero = write_vk_value(&g, literal_int(0));
+  int32_t start = write_vk_value(&g, literal_symint(0));
+  int32_t x = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(1, CHUNK, WIDTH));
+  int32_t heads = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(1, CHUNK, HEADS, DIM));
+  int32_t mixed = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(1, CHUNK, HEADS, DIM));
+  int32_t flat = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(1, CHUNK, WIDTH));
+  int32_t both = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(1, CHUNK, WIDTH));
+  int32_t logits = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(1, CHUNK, VOCAB));
+  int32_t by_head = write_vk_value(&g, literal_ints((int64_t[]){1, -1, HEADS, DIM}, 4));
+  int32_t by_row = write_vk_value(&g, literal_ints((int64_t[]){1, -1, WIDTH}, 3));
+  write_vk_call(&g, "et_vk.select_as_symint.default", ID_LIST(position, zero, zero, start));
+  write_vk_call(&g, "aten.embedding.default",
+                ID_LIST(table(&g, arena, 1, 2, VOCAB), ids, null, null, null, x));
+  write_vk_call(&g, "aten.view_copy.default", ID_LIST(x, by_head, heads));
+  write_vk_call(&g, "sdpa_with_kv_cache.default",
+                ID_LIST(heads, heads, heads, cache(&g, arena), cache(&g, arena), start,
+                        write_vk_value(&g, literal_int(1)), null, zero,
+                        write_vk_value(&g, literal_bool(true)), null, mixed));
+  write_vk_call(&g, "aten.view_copy.default", ID_LIST(mixed, by_row, flat));
+  write_vk_call(&g, "aten.add.Tensor",
+                ID_LIST(flat, x, write_vk_value(&g, literal_double(0.25)), both));
+  write_vk_call(&g, "aten.linear.default",
+                ID_LIST(both, table(&g, arena, 2, 3, VOCAB), null, logits));
+  write_vk_inputs(&g, ID_LIST(ids, position));
+  write_vk_outputs(&g, ID_LIST(logits));
+  TRY(write_vk_finish(&g, &graph, err));
+  static const int32_t rows[] = {1, CHUNK, VOCAB}, one[] = {1};
+  struct write_pte_tensor io[] = {
+      {.scalar_type = SCALAR_LONG, .dynamism = PTE_DYNAMIC_BOUND, .sizes = rows, .rank = 2},
+      {.scalar_type = SCALAR_LONG, .sizes = one, .rank = 1},
+      {.scalar_type = SCALAR_FLOAT, .dynamism = PTE_DYNAMIC_BOUND, .sizes = rows, .rank = 3}};
+  struct write_pte w;
+  write_pte_init(&w, arena);
+  write_pte_delegated(&w, "forward", &graph, io, 2, 1);
+  write_pte_constant_method(&w, "get_max_seq_len", (struct literal[]){literal_int(CONTEXT)}, 1);
+  TRY(write_pte_finish(&w, &file, err));
+  return write_blob_to_memory(&file, arena, out, err);
+}
+
+/* ---- two sessions ---------------------------------------------------------------------------- */
+
+enum { PLAIN, AHEAD };
+struct pair {
+  struct arena arena;
+  sconce_device *device;
+  sconce_model *model;
+  sconce_method *method[2];
+  sconce_session *session[2];
+};
+
+static void open_sessions(struct pair *p, const sconce_sampler_desc *sampler) {
+  sconce_error err = {0};
+  for (int i = 0; i < 2 && p->method[i]; i++) {
+    sconce_session_close(p->session[i]);
+    p->session[i] = NULL;
+    sconce_session_desc desc = {.method = p->method[i], .model = p->model, .sampler = *sampler};
+    CHECK_OK(sconce_session_open(&p->session[i], &desc, &err), err);
+  }
+}
+
+static bool open_pair(struct pair *p, const sconce_sampler_desc *sampler) {
+  sconce_error err = {0};
+  struct span file = {0};
+  *p = (struct pair){0};
+  arena_init(&p->arena, NULL);
+  CHECK_OK(build(&p->arena, &file, &err), err);
+  CHECK_OK(sconce_device_open(&p->device, NULL, &err), err);
+  sconce_model_desc desc = {.data = file.data, .size = file.size};
+  if (p->device) CHECK_OK(sconce_model_open(&p->model, p->device, &desc, &err), err);
+  for (int i = 0; i < 2 && p->model; i++)
+    CHECK_OK(sconce_method_open(&p->method[i], p->model, NULL, &err), err);
+  if (p->method[1]) {
+    CHECK(sconce_method_draws(p->method[1]));
+    open_sessions(p, sampler);
+  }
+  return p->session[0] && p->session[1];
+}
+
+static void close_pair(struct pair *p) {
+  for (int i = 0; i < 2; i++) {
+    sconce_session_close(p->session[i]);
+    sconce_method_close(p->method[i]);
+  }
+  sconce_model_close(p->model);
+  if (p->device) {
+    CHECK_EQ(gpu_stats(p->device->gpu)->buffers, 0);
+    CHECK_EQ(gpu_stats(p->device->gpu)->groups, 0);
+    test_note_kernels(p->device->gpu);
+  }
+  sconce_device_close(p->device);
+  arena_free(&p->arena);
+}
+
+static uint32_t position(const struct pair *p) {
+  return sconce_session_describe(p->session[PLAIN]).position;
+}
+
+static void compare(const struct pair *p, const char *after) {
+  size_t n[2];
+  const int32_t *a = sconce_session_ids(p->session[PLAIN], &n[0]),
+                *b = sconce_session_ids(p->session[AHEAD], &n[1]);
+  if (n[0] != n[1]) {
+    test_fail(__FILE__, __LINE__, "after %s: %zu ids, want %zu", after, n[1], n[0]);
+    return;
+  }
+  for (size_t i = 0; i < n[0] && !test_failed(); i++)
+    if (a[i] != b[i])
+      test_fail(__FILE__, __LINE__, "after %s: id %zu of %zu is %d, want %d", after, i, n[0],
+                (int)b[i], (int)a[i]);
+}
+
+static void next(struct pair *p, uint32_t n) {
+  sconce_error err = {0};
+  for (uint32_t i = 0; i < n && !test_failed(); i++) {
+    sconce_choice a = {.id = -1}, b = {.id = -1};
+    const bool full = position(p) == CONTEXT;
+    if (full) {
+      CHECK_FAILS(sconce_session_next(p->session[AHEAD], &b, &err), SCONCE_BAD_ARGUMENT, err,
+                  "the context is full: 48 ids");
+      return;
+    }
+    CHECK_OK(sconce_session_choose(p->session[PLAIN], &a, &err), err);
+    CHECK_OK(sconce_session_append(p->session[PLAIN], a.id, &err), err);
+    CHECK_OK(sconce_session_next(p->session[AHEAD], &b, &err), err);
+    CHECK_EQ(b.id, a.id);
+    if (a.logprob != b.logprob) CHECK_NEAR(b.logprob, a.logprob, 1e-5);
+    CHECK(sconce_session_logits(p->session[AHEAD]) == NULL);
+  }
+  compare(p, "next");
+}
+
+static void append(struct pair *p, int32_t id) {
+  sconce_error err = {0};
+  for (int i = 0; i < 2; i++) CHECK_OK(sconce_session_append(p->session[i], id, &err), err);
+  compare(p, "append");
+}
+
+static void prompt(struct pair *p, const int32_t *ids, size_t n) {
+  sconce_error err = {0};
+  for (int i = 0; i < 2; i++)
+    CHECK_OK(sconce_session_prompt(p->session[i], ids, n, NULL, NULL, &err), err);
+  compare(p, "prompt");
+}
+
+/* The first `same` ids of the timeline, then others. */
+static void prompt_from(struct pair *p, uint32_t same, uint32_t more, uint64_t *seed) {
+  size_t n;
+  int32_t ids[CONTEXT];
+  const int32_t *old = sconce_session_ids(p->session[PLAIN], &n);
+  for (uint32_t i = 0; i < CONTEXT; i++)
+    ids[i] = i < same && i < n ? old[i] : (int32_t)(test_random(seed) % VOCAB);
+  if (same > n) same = (uint32_t)n;
+  prompt(p, ids, same + more > CONTEXT ? CONTEXT : same + more);
+}
+
+static void rewind_to(struct pair *p, uint32_t to) {
+  sconce_error err = {0};
+  for (int i = 0; i < 2; i++) CHECK_OK(sconce_session_rewind(p->session[i], to, &err), err);
+  compare(p, "rewind");
+}
+
+/* Choosing shows the logits, and adds nothing. */
+static void choose(struct pair *p) {
+  sconce_error err = {0};
+  sconce_choice c[2] = {{.id = -1}, {.id = -2}};
+  for (int i = 0; i < 2; i++) CHECK_OK(sconce_session_choose(p->session[i], &c[i], &err), err);
+  CHECK_EQ(c[AHEAD].id, c[PLAIN].id);
+  const float *a = sconce_session_logits(p->session[PLAIN]),
+              *b = sconce_session_logits(p->session[AHEAD]);
+  CHECK(a && b);
+  for (int i = 0; a && b && i < VOCAB && !test_failed(); i++) CHECK_NEAR(b[i], a[i], 1e-4);
+  compare(p, "choose");
+}
+
+/* Both are saved, go on, and come back to what they were. */
+static void save_and_load(struct pair *p, uint32_t between) {
+  sconce_error err = {0};
+  char path[2][40];
+  for (int i = 0; i < 2; i++) {
+    strcpy(path[i], "/tmp/sconce_ahead_XXXXXX");
+    int file = mkstemp(path[i]);
+    CHECK(file >= 0);
+    if (file >= 0) close(file);
+    CHECK_OK(sconce_session_save(p->session[i], path[i], &err), err);
+  }
+  next(p, between);           /* a save is no end of the text */
+  for (int i = 0; i < 2; i++) /* either's serves both */
+    CHECK_OK(sconce_session_load(p->session[i], path[1 - i], &err), err);
+  for (int i = 0; i < 2; i++) unlink(path[i]);
+  compare(p, "load");
+}
+
+/* ---- the same ids ---------------------------------------------------------------------------- */
+
+static const sconce_sampler_desc samplers[] = {
+    {.temperature = 0},
+    {.temperature = 1, .seed = 3},
+    {.temperature = 0.7f, .seed = 4, .top_k = 5},
+    {.temperature = 1.3f, .seed = 5, .top_p = 0.8f},
+    {.temperature = 2,
+     .seed = UINT64_C(0x123456789abcdef),
+     .top_k = 20,
+     .top_p = 0.9f,
+     .min_p = 0.05f},
+    {.temperature = 1, .seed = 6, .top_k = VOCAB + 1},
+};
+enum { SAMPLERS = sizeof samplers / sizeof *samplers };
+
+static void next_is_choose_and_append(void) {
+  struct pair p;
+  bool ok = open_pair(&p, &samplers[0]);
+  for (size_t i = 0; ok && i < SAMPLERS && !test_failed(); i++) {
+    open_sessions(&p, &samplers[i]);
+    prompt(&p, (int32_t[]){7}, 1);
+    next(&p, CONTEXT); /* to the end, and one more is refused */
+    CHECK_EQ(position(&p), CONTEXT);
+    choose(&p);
+  }
+  close_pair(&p);
+}
+
+static void a_session_without_ids_has_no_next(void) {
+  struct pair p;
+  sconce_error err = {0};
+  sconce_choice c;
+  if (open_pair(&p, &samplers[1])) {
+    CHECK_FAILS(sconce_session_next(p.session[AHEAD], &c, &err), SCONCE_BAD_ARGUMENT, err,
+                "there are no logits to choose from");
+    CHECK_FAILS(sconce_session_next(p.session[AHEAD], NULL, &err), SCONCE_BAD_ARGUMENT, err,
+                "NULL");
+    CHECK_FAILS(sconce_session_next(NULL, &c, &err), SCONCE_BAD_ARGUMENT, err, "NULL");
+    prompt(&p, (int32_t[]){1, 2, 3}, 3);
+    next(&p, 5);
+    rewind_to(&p, 4);
+    CHECK_FAILS(sconce_session_next(p.session[AHEAD], &c, &err), SCONCE_BAD_ARGUMENT, err,
+                "there are no logits to choose from");
+    compare(&p, "a next that failed");
+    append(&p, 9);
+    next(&p, 5);
+  }
+  close_pair(&p);
+}
+
+/* Whatever comes in the middle of the work ahead. */
+static void other_calls_end_the_work_ahead(void) {
+  struct pair p;
+  bool ok = open_pair(&p, &samplers[0]);
+  for (size_t i = 0; ok && i < SAMPLERS && !test_failed(); i++) {
+    uint64_t seed = 9;
+    open_sessions(&p, &samplers[i]);
+    prompt(&p, (int32_t[]){1, 2, 3, 4, 5, 6, 7, 8}, 8);
+    next(&p, 3);
+    choose(&p);
+    next(&p, 1);
+    choose(&p);
+    choose(&p);
+    append(&p, 11);
+    next(&p, 2);
+    append(&p, 12);
+    append(&p, 13);
+    next(&p, 2);
+    rewind_to(&p, position(&p)); /* nothing */
+    next(&p, 2);
+    rewind_to(&p, position(&p) - 1);
+    append(&p, 14);
+    next(&p, 4);
+    prompt_from(&p, position(&p), 0, &seed); /* the same again */
+    next(&p, 2);
+    prompt_from(&p, position(&p), 3, &seed);
+    next(&p, 2);
+    prompt_from(&p, 5, 9, &seed);
+    next(&p, 4);
+    save_and_load(&p, 3);
+    append(&p, 15);
+    next(&p, 3);
+    save_and_load(&p, 0);
+    prompt_from(&p, position(&p), 0, &seed);
+    next(&p, CONTEXT);
+    save_and_load(&p, 0); /* full */
+    prompt_from(&p, CONTEXT, 0, &seed);
+    choose(&p);
+  }
+  close_pair(&p);
+}
+
+static void any_mixture_of_calls(void) {
+  struct pair p;
+  bool ok = open_pair(&p, &samplers[0]);
+  for (size_t i = 0; ok && i < SAMPLERS && !test_failed(); i++) {
+    uint64_t seed = 100 + i;
+    open_sessions(&p, &samplers[i]);
+    prompt(&p, (int32_t[]){1}, 1);
+    for (int k = 0; k < 60 && !test_failed(); k++) {
+      const uint32_t dice = test_random(&seed) % 8, at = position(&p);
+      const int32_t id = (int32_t)(test_random(&seed) % VOCAB);
+      if (at + 8 > CONTEXT) {
+        rewind_to(&p, test_random(&seed) % 8);
+        append(&p, id);
+      } else if (dice < 4) {
+        next(&p, 1 + dice);
+      } else if (dice == 4) {
+        append(&p, id);
+      } else if (dice == 5) {
+        prompt_from(&p, test_random(&seed) % (at + 1), 1 + dice % 3, &seed);
+      } else if (dice == 6) {
+        choose(&p);
+      } else {
+        rewind_to(&p, at - 1);
+        append(&p, id);
+      }
+    }
+  }
+  close_pair(&p);
+}
+
+/* The device cannot: the host chooses, and nothing else changes. */
+static void a_penalty_and_logprobs_are_the_hosts(void) {
+  static const sconce_sampler_desc hosts[] = {
+      {.temperature = 1, .seed = 8, .repetition_penalty = 1.4f},
+      {.temperature = 0, .repetition_penalty = 2, .penalty_window = 4},
+      {.temperature = 0.9f, .seed = 9, .logprobs = true},
+      {.temperature = 1, .seed = 10, .repetition_penalty = 1},
+  };
+  struct pair p;
+  bool ok = open_pair(&p, &hosts[0]);
+  for (size_t i = 0; ok && i < sizeof hosts / sizeof *hosts && !test_failed(); i++) {
+    open_sessions(&p, &hosts[i]);
+    prompt(&p, (int32_t[]){3, 4}, 2);
+    next(&p, 6);
+    choose(&p);
+    next(&p, 3);
+    rewind_to(&p, 4);
+    append(&p, 20);
+    next(&p, 4);
+    save_and_load(&p, 2);
+    append(&p, 21);
+    next(&p, CONTEXT);
+  }
+  close_pair(&p);
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+/* A letter or two for each id of the model, then the bytes. */
+static sconce_status open_tokenizer(sconce_tokenizer **out, int32_t eos, sconce_error *err) {
+  struct blob b = {0};
+  int32_t head[4] = {VOCAB + 256, -1, eos, 8};
+  blob_add(&b, head, sizeof head);
+  for (unsigned i = 0; i < VOCAB + 256; i++) {
+    char piece[8];
+    if (i < VOCAB)
+      snprintf(piece, sizeof piece, i < 26 ? "%c" : "%c%c", 'a' + i % 26, 'A' + i % 26);
+    else
+      snprintf(piece, sizeof piece, "<0x%02X>", i - VOCAB);
+    int32_t score_and_size[2] = {0, (int32_t)strlen(piece)};
+    blob_add(&b, score_and_size, 8);
+    blob_text(&b, piece);
+  }
+  sconce_status status =
+      sconce_tokenizer_open(out, &(sconce_tokenizer_desc){.data = b.data, .size = b.size}, err);
+  blob_free(&b);
+  return status;
+}
+
+struct shown {
+  char bytes[256];
+  size_t size, calls, refuse_at;
+};
+
+static bool collect(void *user, const char *text, size_t size, sconce_choice choice) {
+  (void)choice;
+  struct shown *t = user;
+  if (t->size + size < sizeof t->bytes) memcpy(t->bytes + t->size, text, size), t->size += size;
+  return ++t->calls != t->refuse_at;
+}
+
+/* Both generate; the same text, end and timeline. Returns the text. */
+static struct shown generate(struct pair *p, sconce_generate_desc desc, size_t refuse_at) {
+  sconce_error err = {0};
+  struct shown shown[2] = {{.refuse_at = refuse_at}, {.refuse_at = refuse_at}};
+  sconce_generate_result r[2] = {{0}, {0}};
+  for (int i = 0; i < 2; i++) {
+    desc.on_text = collect;
+    desc.user = &shown[i];
+    CHECK_OK(sconce_session_generate(p->session[i], &desc, &r[i], &err), err);
+  }
+  CHECK_TEXT(shown[AHEAD].bytes, shown[PLAIN].bytes);
+  CHECK_EQ(r[AHEAD].stop, r[PLAIN].stop);
+  CHECK_EQ(r[AHEAD].n_new, r[PLAIN].n_new);
+  compare(p, "generate");
+  return shown[AHEAD];
+}
+
+static void a_stop_leaves_the_timeline_right(void) {
+  static const int32_t start[] = {7, 8, 9};
+  struct pair p;
+  sconce_error err = {0};
+  sconce_tokenizer *tokenizer = NULL;
+  CHECK_OK(open_tokenizer(&tokenizer, 30, &err), err);
+  bool ok = open_pair(&p, &samplers[0]);
+  for (size_t i = 0; ok && i < SAMPLERS && !test_failed(); i++) {
+    for (int k = 0; k < 2; k++) { /* with logprobs the host chooses */
+      sconce_session_close(p.session[k]);
+      sconce_session_desc desc = {
+          .method = p.method[k], .model = p.model, .tokenizer = tokenizer, .sampler = samplers[i]};
+      desc.sampler.logprobs = k == PLAIN;
+      CHECK_OK(sconce_session_open(&p.session[k], &desc, &err), err);
+    }
+    sconce_generate_desc desc = {.prompt = start, .n_prompt = 3, .ignore_end = true};
+    struct shown whole = generate(&p, desc, 0); /* to the end of the context */
+    desc.max_new = 6;
+    generate(&p, desc, 0);
+    desc.max_new = 0;
+    generate(&p, desc, 5); /* the caller has enough */
+    desc.ignore_end = false;
+    generate(&p, desc, 0); /* an end id, if it comes */
+    char stop[3] = {whole.bytes[7], whole.bytes[8], 0};
+    desc.ignore_end = true;
+    desc.stops = (const char *[]){stop};
+    desc.n_stops = 1;
+    generate(&p, desc, 0);
+    desc.n_stops = 0;
+    size_t n;
+    int32_t ids[CONTEXT];
+    const int32_t *so_far = sconce_session_ids(p.session[AHEAD], &n);
+    memcpy(ids, so_far, n * sizeof *ids);
+    desc.prompt = ids; /* and on from there */
+    desc.n_prompt = n;
+    desc.max_new = 4;
+    generate(&p, desc, 0);
+    desc.prompt = start;
+    desc.n_prompt = 3;
+    desc.max_new = 0;
+    struct shown again = generate(&p, desc, 0);
+    CHECK_TEXT(again.bytes, whole.bytes);
+  }
+  close_pair(&p);
+  sconce_tokenizer_close(tokenizer);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static sconce_status around(sconce_session *s, int steps, sconce_error *err) {
+  static const int32_t ids[] = {1, 5, 2, 3, 6, 7};
+  TRY(sconce_session_prompt(s, ids, 1, NULL, NULL, err));
+  for (int i = 0; i < steps; i++) {
+    sconce_choice c;
+    TRY(sconce_session_next(s, &c, err));
+    if (i % 11 == 10) TRY(sconce_session_append(s, i % VOCAB, err));
+    if (i % 17 == 16) TRY(sconce_session_choose(s, &c, err));
+    if (sconce_session_describe(s).position + 2 < CONTEXT && i % 13 != 12) continue;
+    TRY(sconce_session_rewind(s, (uint32_t)i % 5, err));
+    TRY(sconce_session_prompt(s, ids, 1 + (size_t)i % 6, NULL, NULL, err));
+  }
+  return SCONCE_OK;
+}
+
+static void a_thousand_steps_allocate_nothing(void) {
+  struct arena arena;
+  struct span file = {0};
+  sconce_error err = {0};
+  struct test_allocator alloc;
+  test_allocator_init(&alloc, 0);
+  arena_init(&arena, NULL);
+  sconce_device *device = NULL;
+  sconce_model *model = NULL;
+  sconce_method *method = NULL;
+  sconce_session *session = NULL;
+  sconce_device_desc on = {.allocator = alloc.hook};
+  CHECK_OK(build(&arena, &file, &err), err);
+  CHECK_OK(sconce_device_open(&device, &on, &err), err);
+  sconce_model_desc desc = {.data = file.data, .size = file.size};
+  if (device) CHECK_OK(sconce_model_open(&model, device, &desc, &err), err);
+  if (model) CHECK_OK(sconce_method_open(&method, model, NULL, &err), err);
+  sconce_session_desc how = {.method = method,
+                             .model = model,
+                             .sampler = {.temperature = 1, .seed = 3, .allocator = alloc.hook},
+                             .allocator = alloc.hook};
+  if (method) CHECK_OK(sconce_session_open(&session, &how, &err), err);
+  if (session) {
+    CHECK_OK(around(session, 400, &err), err); /* each shape at least once */
+    sconce_stats before, after;
+    sconce_method_stats(method, &before);
+    const uint64_t calls = alloc.calls;
+    CHECK_OK(around(session, 1000, &err), err);
+    sconce_method_stats(method, &after);
+    CHECK_EQ(alloc.calls, calls);
+    CHECK_EQ(after.gpu_objects_made, before.gpu_objects_made);
+    CHECK_EQ(after.gpu_kernels, before.gpu_kernels);
+  }
+  sconce_session_close(session);
+  sconce_method_close(method);
+  sconce_model_close(model);
+  if (device) test_note_kernels(device->gpu);
+  sconce_device_close(device);
+  arena_free(&arena);
+  CHECK_EQ(alloc.live, 0);
+}
+
+static void a_lost_device_fails_the_next(void) {
+  struct pair p;
+  sconce_error err = {0};
+  sconce_choice c;
+  if (open_pair(&p, &samplers[1])) {
+    prompt(&p, (int32_t[]){1, 2}, 2);
+    next(&p, 3);
+    gpu_lose(p.device->gpu);
+    sconce_status status = SCONCE_OK;
+    for (int i = 0; i < 4 && status == SCONCE_OK; i++) /* what was under way may still arrive */
+      status = sconce_session_next(p.session[AHEAD], &c, &err);
+    CHECK_EQ(status, SCONCE_DEVICE_LOST);
+    CHECK_EQ(sconce_session_append(p.session[AHEAD], 1, &err), SCONCE_DEVICE_LOST);
+  }
+  close_pair(&p);
+}
+
+const struct test suite_session_ahead[] = {
+    TEST(next_is_choose_and_append),
+    TEST(a_session_without_ids_has_no_next),
+    TEST(other_calls_end_the_work_ahead),
+    TEST(any_mixture_of_calls),
+    TEST(a_penalty_and_logprobs_are_the_hosts),
+    TEST(a_stop_leaves_the_timeline_right),
+    TEST(a_thousand_steps_allocate_nothing),
+    TEST(a_lost_device_fails_the_next),
+    {0},
+};
