@@ -91,14 +91,14 @@ typedef struct sconce_log {
 typedef struct sconce_device sconce_device;
 
 typedef struct sconce_device_desc {
-  const char *library; /* WebGPU library: a path, "wgpu" or "dawn"; default: SCONCE_WEBGPU, then
-                          beside the program, then the system's */
-  const char *adapter; /* part of an adapter's name, or its index; default: SCONCE_ADAPTER, then
-                          the best hardware adapter, then a software one */
-  const char *disable; /* features not to use: "f16,subgroups,timestamps,matrix"; what
-                          SCONCE_DISABLE names is disabled as well */
-  const char *limits;  /* caps, "storage_binding=1048576,…" or "default" for WebGPU's default
-                          limits; SCONCE_LIMITS applies as well, the lower cap wins */
+  const char *library;   /* WebGPU library: a path, "wgpu" or "dawn"; default: SCONCE_WEBGPU, then
+                            beside the program, then the system's */
+  const char *adapter;   /* part of an adapter's name, or its index; default: SCONCE_ADAPTER, then
+                            the best hardware adapter, then a software one */
+  const char *disable;   /* features not to use: "f16,subgroups,timestamps,matrix"; what
+                            SCONCE_DISABLE names is disabled as well */
+  const char *limits;    /* caps, "storage_binding=1048576,…" or "default" for WebGPU's default
+                            limits; SCONCE_LIMITS applies as well, the lower cap wins */
   const char *no_fusion; /* fusions not to make: "join,swiglu,residual,norm,rotary", or "all"; what
                             SCONCE_NO_FUSION names is not made either. Results stay the same */
   sconce_allocator allocator; /* default: the C library's */

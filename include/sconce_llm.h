@@ -218,9 +218,9 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_session_append(sconce_session *sess
 /* Chooses the next id from the logits; the timeline does not change. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_session_choose(sconce_session *session,
                                                             sconce_choice *out, sconce_error *err);
-/* Chooses the next id and adds it behind the timeline: choose and append, but the device works ahead
- * where it can choose itself (no repetition penalty, no logprobs), so that ids come as fast as it
- * computes them. Any other call ends the work ahead; what was computed too much costs nothing
+/* Chooses the next id and adds it behind the timeline: choose and append, but the device works
+ * ahead where it can choose itself (no repetition penalty, no logprobs), so that ids come as fast
+ * as it computes them. Any other call ends the work ahead; what was computed too much costs nothing
  * later. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_session_next(sconce_session *session,
                                                           sconce_choice *out, sconce_error *err);
@@ -231,8 +231,8 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_session_rewind(sconce_session *sess
                                                             uint32_t position, sconce_error *err);
 
 /* The timeline with its state as a file, and back; the model must be the same. */
-SCONCE_API SCONCE_CHECK sconce_status sconce_session_save(sconce_session *session,
-                                                          const char *path, sconce_error *err);
+SCONCE_API SCONCE_CHECK sconce_status sconce_session_save(sconce_session *session, const char *path,
+                                                          sconce_error *err);
 SCONCE_API SCONCE_CHECK sconce_status sconce_session_load(sconce_session *session, const char *path,
                                                           sconce_error *err);
 

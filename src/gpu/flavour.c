@@ -75,8 +75,8 @@ static WGPUShaderModule plain_module(const struct gpu *gpu,
   return gpu->api.DeviceCreateShaderModule(gpu->device, desc);
 }
 
-/* The library counts the turns of every loop, which keeps drivers from unrolling them and loads from
- * overlapping. All our loops end; indices stay checked. */
+/* The library counts the turns of every loop, which keeps drivers from unrolling them and loads
+ * from overlapping. All our loops end; indices stay checked. */
 static WGPUShaderModule wgpu_module(const struct gpu *gpu, const WGPUShaderModuleDescriptor *desc) {
   WGPUShaderModule (*create)(WGPUDevice, WGPUShaderModuleDescriptor const *,
                              WGPUShaderRuntimeChecks);

@@ -146,8 +146,8 @@ SCONCE_CHECK sconce_status graph_add_node(struct graph *g, struct text name, uin
  * the caller has one already, else NO_VALUE on entry; it is complete on return. */
 SCONCE_CHECK sconce_status graph_add_delegate(struct graph *g, const struct vkgraph *vk,
                                               uint32_t *map, sconce_error *err);
-/* After the last node and with inputs and outputs set: passes, views, prepare, buffers, a first plan
- * at the maximum dims. */
+/* After the last node and with inputs and outputs set: passes, views, prepare, buffers, a first
+ * plan at the maximum dims. */
 SCONCE_CHECK sconce_status graph_finish(struct graph *g, sconce_error *err);
 
 /* A constant in another layout; the same one for the same bytes and form. */

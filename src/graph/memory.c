@@ -24,8 +24,8 @@ struct life {
 
 struct planner {
   struct graph *g;
-  struct life *lives;            /* by value; of roots only */
-  uint32_t *busy_until;          /* by buffer: last time that it is used */
+  struct life *lives;   /* by value; of roots only */
+  uint32_t *busy_until; /* by buffer: last time that it is used */
   uint32_t n_times;
   struct constant_set constants; /* that have buffers */
   sconce_error *err;
@@ -132,8 +132,7 @@ static sconce_status find_lives(struct planner *p) {
     if (size > life->size) life->size = size;
   }
   use_all(p, true);
-  for (uint32_t i = 0; i < g->n_values; i++)
-    p->lives[i].first = UINT32_MAX, p->lives[i].last = 0;
+  for (uint32_t i = 0; i < g->n_values; i++) p->lives[i].first = UINT32_MAX, p->lives[i].last = 0;
   use_all(p, false);
   return SCONCE_OK;
 }

@@ -23,7 +23,8 @@ struct pass {
   /* Looks at the pattern that ends or begins at node i, and fuses if it is there. */
   sconce_status (*at)(struct rewrite *r, uint32_t i);
 };
-extern const struct pass *const pass_families[]; /* ops/registry.c: lists that end with an empty row */
+extern const struct pass
+    *const pass_families[]; /* ops/registry.c: lists that end with an empty row */
 
 /* The first word of a list as graph->passes_off that names no pass; empty if there is none. */
 struct text passes_unknown(const char *list);

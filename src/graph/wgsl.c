@@ -9,7 +9,8 @@
 
 bool caps_offer(const struct caps *caps, uint32_t needs) {
   return !((needs & NEEDS_F16 && !caps->f16) || (needs & NEEDS_SUBGROUPS && !caps->subgroups) ||
-           (needs & NEEDS_MATRIX && !caps->matrix) || (needs & NEEDS_WIDE && caps->subgroup_min < 32));
+           (needs & NEEDS_MATRIX && !caps->matrix) ||
+           (needs & NEEDS_WIDE && caps->subgroup_min < 32));
 }
 
 bool kernel_runs(const struct kernel *row, const struct caps *caps) {

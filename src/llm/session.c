@@ -33,7 +33,8 @@ static sconce_status set_result(sconce_session *s, const sconce_draw *draw, scon
   return sconce_method_keep_output(s->method, 0, draw != NULL, err);
 }
 
-/* The method's inputs: n ids of the timeline from `first` on; n 0: the one that the device chose. */
+/* The method's inputs: n ids of the timeline from `first` on; n 0: the one that the device chose.
+ */
 static sconce_status set_inputs(sconce_session *s, uint32_t first, uint32_t n, sconce_error *err) {
   int64_t *positions = s->feed + s->info.chunk;
   const uint32_t steps = n ? n : 1;

@@ -18,12 +18,12 @@ struct sconce_session {
   int64_t *feed;       /* (2 chunk) ids and positions of one call */
   float *logits;       /* (n_vocab) behind the first logits_at ids */
   uint32_t logits_at;  /* 0: none */
-  uint32_t computed;    /* ids of the timeline that the caches hold */
-  bool may_work_ahead;  /* the device can choose as the sampler does */
-  sconce_draw draw;     /* how it chooses */
-  uint32_t n_ahead;     /* calls that are running, each of which chooses an id */
-  uint32_t begun;       /* ids whose calls have been begun; those past the timeline are its guess */
-  int32_t ends[16]; /* ids that the program names as ends */
+  uint32_t computed;   /* ids of the timeline that the caches hold */
+  bool may_work_ahead; /* the device can choose as the sampler does */
+  sconce_draw draw;    /* how it chooses */
+  uint32_t n_ahead;    /* calls that are running, each of which chooses an id */
+  uint32_t begun;      /* ids whose calls have been begun; those past the timeline are its guess */
+  int32_t ends[16];    /* ids that the program names as ends */
   uint32_t n_ends;
 };
 

@@ -334,8 +334,7 @@ static uint32_t note_outcomes(struct exec *x, struct flight *f, uint64_t *size) 
     n += x->copies[n].size > 0;
   }
   f->outcomes[g->n_outputs] = (struct outcome){0};
-  if (x->token != NO_VALUE)
-    x->copies[n++] = copy_of(x, x->token, &f->outcomes[g->n_outputs], size);
+  if (x->token != NO_VALUE) x->copies[n++] = copy_of(x, x->token, &f->outcomes[g->n_outputs], size);
   return n;
 }
 
@@ -370,8 +369,8 @@ static void end_finished(struct exec *x) {
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 /* What is bound and not yet sent. A long chain goes in a few submits: the device starts while the
- * rest is encoded. Two to four were best for a token of 82 dispatches on an H200, eight worse; a device
- * that has another call to work on needs none. */
+ * rest is encoded. Two to four were best for a token of 82 dispatches on an H200, eight worse; a
+ * device that has another call to work on needs none. */
 static sconce_status send(struct exec *x, const struct gpu_copy *copies, uint32_t n_copies,
                           sconce_error *err) {
   TRY(write_params(x, err));

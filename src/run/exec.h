@@ -14,10 +14,10 @@ enum {
 
 /* An output of one call, as it was when the call was begun. */
 struct outcome {
-  bool copied;                /* else it stays on the device */
-  uint64_t at;                /* its offset among the bytes that were read back */
-  uint32_t dims[RANK_MAX];    /* live */
-  int64_t number;             /* of a SymInt */
+  bool copied;             /* else it stays on the device */
+  uint64_t at;             /* its offset among the bytes that were read back */
+  uint32_t dims[RANK_MAX]; /* live */
+  int64_t number;          /* of a SymInt */
 };
 
 /* A call that was submitted: where its outputs arrive. */
@@ -42,12 +42,12 @@ struct exec {
   struct flight flights[EXEC_FLIGHTS];
   struct flight *running[EXEC_FLIGHTS]; /* submitted and not yet waited for, oldest first */
   uint32_t n_running;
-  struct flight *finished;  /* the last call waited for, or NULL */
-  const uint8_t *mapped;    /* its outputs */
-  bool *kept;               /* by output: stays on the device */
-  uint32_t token;           /* a value to read back with the outputs, or NO_VALUE */
-  struct gpu_copy *copies;  /* (outputs + 1) of one call */
-  struct gpu_read *part;    /* for scalars that only the device knows; opened when needed */
+  struct flight *finished;     /* the last call waited for, or NULL */
+  const uint8_t *mapped;       /* its outputs */
+  bool *kept;                  /* by output: stays on the device */
+  uint32_t token;              /* a value to read back with the outputs, or NO_VALUE */
+  struct gpu_copy *copies;     /* (outputs + 1) of one call */
+  struct gpu_read *part;       /* for scalars that only the device knows; opened when needed */
   uint64_t records_written;    /* parameter slots rewritten, ever */
   uint64_t bind_ns, submit_ns; /* of the host in exec_begin, ever */
 };

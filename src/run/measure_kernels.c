@@ -43,7 +43,7 @@ struct bench {
   struct gpu_buffer *params; /* a slot per dispatch */
   uint32_t cap_params;
   uint8_t *want[CASE_BORDERS]; /* what the plain row gave */
-  uint32_t next; /* copy whose turn it is */
+  uint32_t next;               /* copy whose turn it is */
 };
 
 /* A row bound to every copy. */

@@ -29,7 +29,9 @@ struct problem {
   uint32_t k, rows; /* of all weights together */
   bool half;
 };
-static bool is(const void *problem, bool half) { return ((const struct problem *)problem)->half == half; }
+static bool is(const void *problem, bool half) {
+  return ((const struct problem *)problem)->half == half;
+}
 static bool few_rows(const void *problem, bool half) {
   const struct problem *q = problem;
   return is(q, half) && q->k < 4096 && q->rows <= 4096;
@@ -39,25 +41,35 @@ static bool few_f16(const void *q, const struct caps *c) { return (void)c, few_r
 static bool at_least(const void *problem, uint32_t k, bool half) {
   return is(problem, half) && ((const struct problem *)problem)->k >= k;
 }
-static bool long_f32(const void *q, const struct caps *c) { return (void)c, at_least(q, 4096, false); }
-static bool long_f16(const void *q, const struct caps *c) { return (void)c, at_least(q, 4096, true); }
-static bool k1024_f32(const void *q, const struct caps *c) { return (void)c, at_least(q, 1024, false); }
-static bool k1024_f16(const void *q, const struct caps *c) { return (void)c, at_least(q, 1024, true); }
+static bool long_f32(const void *q, const struct caps *c) {
+  return (void)c, at_least(q, 4096, false);
+}
+static bool long_f16(const void *q, const struct caps *c) {
+  return (void)c, at_least(q, 4096, true);
+}
+static bool k1024_f32(const void *q, const struct caps *c) {
+  return (void)c, at_least(q, 1024, false);
+}
+static bool k1024_f16(const void *q, const struct caps *c) {
+  return (void)c, at_least(q, 1024, true);
+}
 static bool any_f32(const void *q, const struct caps *c) { return (void)c, is(q, false); }
 static bool any_f16(const void *q, const struct caps *c) { return (void)c, is(q, true); }
 
-#define SINGLE(wgsl, suffix, types)                                                                \
-  Q4_WIDE("r1u2t32_" #suffix, wgsl, types, few_##suffix, 1, 2, 32)
+#define SINGLE(wgsl, suffix, types) Q4_WIDE("r1u2t32_" #suffix, wgsl, types, few_##suffix, 1, 2, 32)
 #define ROWS(wgsl, suffix, types)                                                                  \
-  Q4_WIDE("r4u1t128_" #suffix, wgsl, types, long_##suffix, 4, 1, 128),              \
-      Q4_WIDE("r4u2t32_" #suffix, wgsl, types, any_##suffix, 4, 2, 32),             \
+  Q4_WIDE("r4u1t128_" #suffix, wgsl, types, long_##suffix, 4, 1, 128),                             \
+      Q4_WIDE("r4u2t32_" #suffix, wgsl, types, any_##suffix, 4, 2, 32),                            \
       Q4_MEMORY("t64_" #suffix, wgsl, types, k1024_##suffix, 64),                                  \
       Q4_MEMORY("t16_" #suffix, wgsl, types, any_##suffix, 16)
 #define F32 "use=quad_f32 use=elem_f32"
 #define F16 "use=quad_f16 use=elem_f16"
 #define TABLE(name, wgsl)                                                                          \
-  static const struct kernel name[] = {SINGLE(wgsl, f32, F32), SINGLE(wgsl, f16, F16),             \
-                                       ROWS(wgsl, f32, F32), ROWS(wgsl, f16, F16), {0}}
+  static const struct kernel name[] = {SINGLE(wgsl, f32, F32),                                     \
+                                       SINGLE(wgsl, f16, F16),                                     \
+                                       ROWS(wgsl, f32, F32),                                       \
+                                       ROWS(wgsl, f16, F16),                                       \
+                                       {0}}
 TABLE(join_kernels, &q4_join_wgsl);
 TABLE(add_kernels, &q4_add_wgsl);
 static const struct kernel glu_kernels[] = {
@@ -218,15 +230,11 @@ static sconce_status emit_add(struct plan *p, const struct node *n, const struct
   const struct node *linear = c->linear[0], *add = part_at(n, c->group->add);
   const uint32_t y = tensor_at(p, out_id(linear))->root;
   const uint32_t rest = tensor_at(p, add->args[0])->root == y ? add->args[1] : add->args[0];
-  struct q4_add_params u = {.m = c->m,
-                            .n = rows_of_weight(p, linear),
-                            .k = c->k,
-                            .groups = c->groups,
-                            .shift = c->shift};
+  struct q4_add_params u = {
+      .m = c->m, .n = rows_of_weight(p, linear), .k = c->k, .groups = c->groups, .shift = c->shift};
   uint64_t groups = workgroups(c->m, u.n, row, &u.blocks);
-  return dispatch(
-      p, row, &u, groups,
-      OPERANDS({c->x}, {linear->args[W]}, {linear->extra[0]}, {rest}, {out_id(add)}));
+  return dispatch(p, row, &u, groups,
+                  OPERANDS({c->x}, {linear->args[W]}, {linear->extra[0]}, {rest}, {out_id(add)}));
 }
 
 static sconce_status emit_fused(struct plan *p, const struct node *n) {
@@ -314,8 +322,8 @@ static bool alike(const struct rewrite *r, const struct node *a, const struct no
   if (ga == NO_VALUE || gb == NO_VALUE || v[ga].kind != v[gb].kind || v[ga].i != v[gb].i)
     return false;
   const uint32_t wa = a->args[W], wb = b->args[W];
-  return is_own_constant(r, wa) && is_own_constant(r, wb) &&
-         is_own_constant(r, a->args[SCALES]) && is_own_constant(r, b->args[SCALES]) &&
+  return is_own_constant(r, wa) && is_own_constant(r, wb) && is_own_constant(r, a->args[SCALES]) &&
+         is_own_constant(r, b->args[SCALES]) &&
          (is_null(r, a->args[BIAS]) ||
           (is_own_constant(r, a->args[BIAS]) && is_own_constant(r, b->args[BIAS]))) &&
          v[wa].tensor.rank == 2 && v[wb].tensor.rank == 2 &&
@@ -395,8 +403,8 @@ static bool same_dims(const struct rewrite *r, uint32_t a, uint32_t b) {
   const struct value *x = &r->g->values[a], *y = &r->g->values[b];
   return x->kind == VK_TENSOR && y->kind == VK_TENSOR && x->tensor.dtype == y->tensor.dtype &&
          x->tensor.rank == y->tensor.rank &&
-         memcmp(x->tensor.dim_max, y->tensor.dim_max,
-                x->tensor.rank * sizeof *x->tensor.dim_max) == 0;
+         memcmp(x->tensor.dim_max, y->tensor.dim_max, x->tensor.rank * sizeof *x->tensor.dim_max) ==
+             0;
 }
 
 static bool is_one(const struct rewrite *r, uint32_t id) {
@@ -416,8 +424,8 @@ static sconce_status residual_at(struct rewrite *r, uint32_t i) {
     const uint32_t linear = maker_of(r, add->args[side]);
     const struct node *n = node_of(r, linear, PROJECTION);
     struct fusion f = {.nodes = {linear, i}, .n = 2};
-    if (!n || out_id(n) != y || !is_null(r, n->args[BIAS]) ||
-        viewed(r, add->args[1 - side]) == y || !shows_only(r, &f, out_id(add)))
+    if (!n || out_id(n) != y || !is_null(r, n->args[BIAS]) || viewed(r, add->args[1 - side]) == y ||
+        !shows_only(r, &f, out_id(add)))
       continue;
     struct group g = {1, {n->order}, NO_NODE, add->order, NO_NODE};
     return make(r, &g, &f);

@@ -30,8 +30,9 @@ static bool is_vector(const struct problem *q) {
   return l->m <= 8 && l->k && l->k % 32 == 0 && q->stride == l->k / 2 && groups && !q->mixed &&
          q->words;
 }
-/* H200, microseconds a product in a chain, r1u2t32 / r4u2t32 / r4u1t128: k 2048 with n 2048 4.9 / 5.9
- * / 5.8, n 8192 9.1 / 8.0 / 15, n 128256 81 / 63 / 157; k 8192 with n 2048 10.5 / 15 / 9.6. */
+/* H200, microseconds a product in a chain, r1u2t32 / r4u2t32 / r4u1t128: k 2048 with n 2048 4.9
+ * / 5.9 / 5.8, n 8192 9.1 / 8.0 / 15, n 128256 81 / 63 / 157; k 8192 with n 2048 10.5 / 15 / 9.6.
+ */
 static bool few_rows(const void *problem, const struct caps *caps) {
   const struct problem *q = problem;
   return (void)caps, is_vector(q) && q->linear->k < 4096 && q->linear->n <= 4096;
@@ -63,8 +64,8 @@ static bool fits_gemm(const void *problem, const struct caps *caps) {
 #define TABLE(name, suffix, types, x_half)                                                         \
   static const struct kernel name[] = {                                                            \
       Q4_WIDE("r1u2t32_" suffix, &q4_gemv_wgsl, types, few_rows, 1, 2, 32),                        \
-      Q4_WIDE("r4u1t128_" suffix, &q4_gemv_wgsl, types, long_rows, 4, 1, 128),      \
-      Q4_WIDE("r4u2t32_" suffix, &q4_gemv_wgsl, types, many_rows, 4, 2, 32),        \
+      Q4_WIDE("r4u1t128_" suffix, &q4_gemv_wgsl, types, long_rows, 4, 1, 128),                     \
+      Q4_WIDE("r4u2t32_" suffix, &q4_gemv_wgsl, types, many_rows, 4, 2, 32),                       \
       Q4_MEMORY("t64_" suffix, &q4_gemv_wgsl, types, fits_t64, 64),                                \
       Q4_MEMORY("t16_" suffix, &q4_gemv_wgsl, types, fits_t16, 16),                                \
       {"gemm_" suffix, &q4_gemm_wgsl, types, 0, fits_gemm, {64, 64}, 256, 16384},                  \

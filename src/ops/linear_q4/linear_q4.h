@@ -22,8 +22,8 @@ SCONCE_CHECK sconce_status q4_emit(struct plan *p, const struct q4_linear *l);
 #define Q4_WIDE(name, wgsl, set, fits, rows, units, threads)                                       \
   {name,                                                                                           \
    wgsl,                                                                                           \
-   "T=" #threads "u U=" #units "u use=q4_i24 use=q4_four use=q4_r" #rows                          \
-   " use=shuffle_r" #rows " use=sums_shuffle " set,                                                                       \
+   "T=" #threads "u U=" #units "u use=q4_i24 use=q4_four use=q4_r" #rows " use=shuffle_r" #rows    \
+   " use=sums_shuffle " set,                                                                       \
    NEEDS_SUBGROUPS | NEEDS_WIDE,                                                                   \
    fits,                                                                                           \
    {256 / threads * rows, rows},                                                                   \

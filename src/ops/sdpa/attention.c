@@ -53,7 +53,9 @@ static bool split(const struct problem *x, bool half) {
 }
 static bool split_f32(const void *x, const struct caps *c) { return (void)c, split(x, false); }
 static bool split_f16(const void *x, const struct caps *c) { return (void)c, split(x, true); }
-static uint32_t dim_of_head(const void *problem) { return ((const struct problem *)problem)->a->dim; }
+static uint32_t dim_of_head(const void *problem) {
+  return ((const struct problem *)problem)->a->dim;
+}
 static bool split64_f32(const void *x, const struct caps *c) {
   return split_f32(x, c) && dim_of_head(x) <= 64;
 }

@@ -51,13 +51,17 @@ DIMS(FITS_ALL)
    256,                                                                                            \
    18688}
 #define WIDE_ALL(width, lanes)                                                                     \
-  WIDE(whole_f32, width, F32 WHOLE_PART, lanes),                                  \
-      WIDE(whole_f16, width, F16 WHOLE_PART, lanes),                              \
-      WIDE(split_f32, width, F32 SPLIT_PART, lanes),                             \
-      WIDE(split_f16, width, F16 SPLIT_PART, lanes)
+  WIDE(whole_f32, width, F32 WHOLE_PART, lanes), WIDE(whole_f16, width, F16 WHOLE_PART, lanes),    \
+      WIDE(split_f32, width, F32 SPLIT_PART, lanes), WIDE(split_f16, width, F16 SPLIT_PART, lanes)
 #define MEMORY(name, set)                                                                          \
-  {#name "_memory", &attn_step_wgsl, set "use=attn_chunk use=group_tree", 0, name##_to256,         \
-   {4, WHOLE}, 256, 16384}
+  {#name "_memory",                                                                                \
+   &attn_step_wgsl,                                                                                \
+   set "use=attn_chunk use=group_tree",                                                            \
+   0,                                                                                              \
+   name##_to256,                                                                                   \
+   {4, WHOLE},                                                                                     \
+   256,                                                                                            \
+   16384}
 static const struct kernel kernels[] = {
     WIDE_ALL(d64, "4u QUADS=16u"),
     WIDE_ALL(d128, "8u QUADS=32u"),
@@ -88,7 +92,8 @@ static bool read_step(struct plan *p, const struct node *n, struct step *s) {
   const uint32_t *orders = n->fused;
   *s = (struct step){.rope = part_at(n, orders[0]), .sdpa = part_at(n, orders[1])};
   if (attention_cached(p, s->sdpa, &s->a, &s->start) != SCONCE_OK) return false;
-  const struct tensor *cos = tensor_at(p, s->rope->args[COS]), *sin = tensor_at(p, s->rope->args[SIN]);
+  const struct tensor *cos = tensor_at(p, s->rope->args[COS]),
+                      *sin = tensor_at(p, s->rope->args[SIN]);
   const struct tensor *q = tensor_at(p, s->rope->args[Q]);
   if (!cos || !sin || !q || cos->rank == 0 || cos->dtype != q->dtype || sin->dtype != q->dtype)
     return false;
@@ -124,8 +129,8 @@ static sconce_status emit_step(struct plan *p, const struct node *n) {
   if (!row) return p->err->status;
   const uint32_t chunk = problem.whole ? WHOLE : chunk_of(s.a.keys, row->tile[1]);
   const uint32_t chunks = (uint32_t)div_up(s.a.keys, chunk);
-  if (!problem.whole && (!scratch || (uint64_t)s.a.heads * chunks * (s.a.dim + 4) >
-                                         tensor_numel_max(scratch)))
+  if (!problem.whole &&
+      (!scratch || (uint64_t)s.a.heads * chunks * (s.a.dim + 4) > tensor_numel_max(scratch)))
     return emit_parts(p, n);
   struct attn_step_params u = {.heads = s.a.heads,
                                .group = s.a.group,
@@ -169,8 +174,7 @@ static sconce_status rotary_at(struct rewrite *r, uint32_t i) {
   if (results->list.n != 2 || viewed(r, sdpa->args[0]) != results->list.ids[0] ||
       viewed(r, sdpa->args[1]) != results->list.ids[1])
     return SCONCE_OK;
-  struct fusion f = {
-      .op = ops_sdpa_fused, .name = ops_sdpa_fused->name, .nodes = {at, i}, .n = 2};
+  struct fusion f = {.op = ops_sdpa_fused, .name = ops_sdpa_fused->name, .nodes = {at, i}, .n = 2};
   if (!shows_only(r, &f, out_id(sdpa))) return SCONCE_OK;
   uint32_t *orders = arena_new(&r->g->arena, uint32_t, 2);
   if (!orders) return fail(r->err, SCONCE_NO_MEMORY, "no memory for a fused node");
