@@ -176,6 +176,8 @@ static uint32_t rows_of_weight(struct plan *p, const struct node *linear) {
 static sconce_status emit_join(struct plan *p, const struct node *n, const struct call *c) {
   const struct kernel *row = choose(p, join_kernels, &(struct problem){c->k, c->rows, c->half});
   if (!row) return p->err->status;
+  for (uint32_t i = 0; i < c->group->n; i++) /* a set's rows are all of one weight */
+    if (rows_of_weight(p, c->linear[i]) % row->tile[1]) return emit_parts(p, n);
   const struct node *first = c->linear[0];
   struct q4_join_params u = {.m = c->m,
                              .k = c->k,
