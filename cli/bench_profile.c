@@ -134,7 +134,7 @@ static sconce_status measure(struct llm *llm, struct profile *p, int32_t *ids, l
   if (status == SCONCE_OK) status = time_tokens(llm, p, scratch, err);
   sconce_session_info info = sconce_session_describe(llm->session);
   if (status == SCONCE_OK) /* ends the work ahead */
-    status = sconce_session_rewind(llm->session, info.position, err);
+    status = sconce_session_rewind(llm->session, info.position - 1, err);
   if (status == SCONCE_OK) status = time_kernels(llm, p, repeats, err);
   if (status != SCONCE_OK || p->lost) return status;
   add_up(p, repeats, scratch);

@@ -100,7 +100,7 @@ typedef struct sconce_device_desc {
   const char *limits;    /* caps, "storage_binding=1048576,…" or "default" for WebGPU's default
                             limits; SCONCE_LIMITS applies as well, the lower cap wins */
   const char *no_fusion; /* fusions not to make: "join,swiglu,residual,norm,rotary", or "all"; what
-                            SCONCE_NO_FUSION names is not made either. Results stay the same */
+                            SCONCE_NO_FUSION names is not made either; results differ by rounding */
   sconce_allocator allocator; /* default: the C library's */
   sconce_log log;
 } sconce_device_desc;

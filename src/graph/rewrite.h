@@ -2,7 +2,8 @@
  *
  * A fused node keeps the nodes that it stands for. Their shapes are computed as always, and where
  * the fused kernel does not fit a live shape they make their own records: so a fused node is right
- * for every shape, and switching a pass off changes nothing but the dispatches. */
+ * for every shape, and switching a pass off changes the dispatches and the rounding, nothing else.
+ */
 #ifndef GRAPH_REWRITE_H
 #define GRAPH_REWRITE_H
 

@@ -11,10 +11,12 @@
 enum { AHEAD = 2 }; /* on an H200 more calls in flight were no faster */
 
 /* Ends the work ahead: what was begun still runs, and rows past the timeline are overwritten before
- * they are attended. */
+ * they are attended. Waiting for the few calls there are keeps their staging buffers. */
 static void halt(sconce_session *s) {
   if (s->n_ahead == 0) return;
-  sconce_method_cancel(s->method);
+  sconce_error ignored;
+  while (s->n_ahead && sconce_method_wait(s->method, &ignored) == SCONCE_OK) s->n_ahead--;
+  if (s->n_ahead) sconce_method_cancel(s->method);
   s->n_ahead = 0;
   s->computed = s->begun < s->info.position ? s->begun : s->info.position;
 }
