@@ -1,7 +1,10 @@
 """Fixtures and models that do not live in the repository, where SCONCE_SHARED names their folder."""
 
+import lzma
 import os
 import pathlib
+import shutil
+import tempfile
 
 from support import SCONCE, run
 
@@ -43,3 +46,20 @@ def test_language_models():
     pte = models / "stories15M/4w.pte"
     out, _ = run(SCONCE, "check", pte, "--golden", models / "stories15M/4w.golden.json", "--filter", "chunks")
     assert out.splitlines()[-1] == "1 passed, 0 failed", out
+
+
+def test_dispatches_of_a_token():
+    """The 1B shape: five dispatches a layer while all keys are in one chunk, six when they are split; and without fusions
+    what a layer is made of. The file is unpacked for it."""
+    packed = pathlib.Path(SHARED) / "models/llama-3.2-1b-shape/llama-3.2-1b-shape.pte.xz"
+    if not SHARED or not packed.exists():
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        pte = pathlib.Path(folder) / "1b.pte"
+        with lzma.open(packed) as source, open(pte, "wb") as target:
+            shutil.copyfileobj(source, target, 1 << 24)
+        for position, layer in ((5, 5), (127, 5), (128, 6), (8000, 6)):
+            for device in ("default", "full"):
+                out, _ = run(SCONCE, "inspect", pte, "--plan", "--no-params", "--device", device,
+                             "--input", "zeros:1x1", "--input", f"ints:{position}")
+                assert f" {16 * layer + 6} dispatches" in out.splitlines()[-1], (position, device, out.splitlines()[-1])

@@ -30,9 +30,9 @@ static bool is_vector(const struct problem *q) {
   return l->m <= 8 && l->k && l->k % 32 == 0 && q->stride == l->k / 2 && groups && !q->mixed &&
          q->words;
 }
-/* H200, microseconds a product in a chain, r1u2t32 / r4u2t32 / r4u1t128: k 2048 with n 2048 4.9
- * / 5.9 / 5.8, n 8192 9.1 / 8.0 / 15, n 128256 81 / 63 / 157; k 8192 with n 2048 10.5 / 15 / 9.6.
- */
+/* H200, microseconds a product in a chain (sconce bench --kernels), r1u2t32 / r4u2t32: k 2048 with
+ * n 2048 4.4 / 5.2, n 3072 4.9 / 5.4, n 16384 10.2 / 8.7; k 8192 with n 2048 8.8 / 13.0,
+ * r4u1t128 8.4. */
 static bool few_rows(const void *problem, const struct caps *caps) {
   const struct problem *q = problem;
   return (void)caps, is_vector(q) && q->linear->k < 4096 && q->linear->n <= 4096;
