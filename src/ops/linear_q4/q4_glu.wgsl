@@ -2,7 +2,7 @@
 // The norm (p.norm) is x / sqrt(mean(x²) + eps) · norm; its factor is applied to the sums.
 // A workgroup takes one m and p.blocks times SETS · R / 2 rows of G and of U. As q4_gemv; n is a
 // multiple of R / 2.
-// uses: grid q4_rows
+// uses: grid q4_rows q4_norm
 const WG = 256u;
 const T = 64u;
 const U = 1u;
@@ -24,17 +24,6 @@ struct Params {
 @group(0) @binding(3) var<storage, read>       scales: array<u32>;  // two of (n, groups)
 @group(0) @binding(4) var<storage, read_write> y: array<u32>;       // (m, n)
 @group(0) @binding(5) var<uniform>             p: Params;
-
-var<private> squares: f32 = 0.0;
-
-fn staged(m: u32, at: u32) -> vec4<f32> {
-  let v = quad_get(x[m * (p.k / 4u) + at]);
-  if (p.norm == 0u) {
-    return v;
-  }
-  squares += dot(v, v);
-  return v * quad_get(norm[at]);
-}
 
 const HALF = R / 2u; // rows of a set that are of G
 
@@ -66,7 +55,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
     workgroupBarrier();
     if (block == 0u && p.norm != 0u) {
-      factor = inverseSqrt(squares_total(local) / f32(p.k) + p.eps);
+      factor = norm_factor(local);
     }
     let at = local * ELEMS;
     if (at < SETS * HALF && base + at < p.n) {

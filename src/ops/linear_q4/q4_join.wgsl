@@ -2,7 +2,7 @@
 // The norm (p.norm) is x / sqrt(mean(x²) + eps) · norm; its factor is applied to the sums.
 // A workgroup takes one m and p.blocks times SETS · R rows of all weights together, counted on
 // from weight to weight. As q4_gemv; rows of each weight are a multiple of R.
-// uses: grid q4_rows
+// uses: grid q4_rows q4_norm
 const WG = 256u;
 const T = 64u;
 const U = 1u;
@@ -29,17 +29,6 @@ struct Params {
 @group(0) @binding(6) var<storage, read_write> y1: array<u32>;      // (m, n_1)
 @group(0) @binding(7) var<storage, read_write> y2: array<u32>;      // (m, n_2)
 @group(0) @binding(8) var<uniform>             p: Params;
-
-var<private> squares: f32 = 0.0;
-
-fn staged(m: u32, at: u32) -> vec4<f32> {
-  let v = quad_get(x[m * (p.k / 4u) + at]);
-  if (p.norm == 0u) {
-    return v;
-  }
-  squares += dot(v, v);
-  return v * quad_get(norm[at]);
-}
 
 // Rows of the weights before weight j.
 fn begin_of(j: u32) -> u32 { return select(select(p.ends.y, p.ends.x, j == 1u), 0u, j == 0u); }
@@ -88,7 +77,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
     workgroupBarrier();
     if (block == 0u && p.norm != 0u) {
-      factor = inverseSqrt(squares_total(local) / f32(p.k) + p.eps);
+      factor = norm_factor(local);
     }
     let at = local * ELEMS;
     if (at < SETS * R && base + at < p.ends.z) {
