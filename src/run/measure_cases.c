@@ -128,6 +128,17 @@ uint32_t case_bool(struct case_builder *b, bool value) {
   return id;
 }
 
+uint32_t case_list(struct case_builder *b, const uint32_t *ids, uint32_t n) {
+  uint32_t id, *copy = arena_new(&b->g->arena, uint32_t, n);
+  struct value *v = scalar(b, VK_VALUE_LIST, &id);
+  if (!copy) fail(&b->err, SCONCE_NO_MEMORY, "no memory for a list of %u", n);
+  if (!copy || id == NO_VALUE) return NO_VALUE;
+  memcpy(copy, ids, n * sizeof *ids);
+  v->list.n = n;
+  v->list.ids = copy;
+  return id;
+}
+
 void case_node(struct case_builder *b, const char *name, const uint32_t *args, uint32_t n) {
   if (b->err.status != SCONCE_OK) return;
   sconce_error err = {0};
@@ -213,6 +224,81 @@ static void build_sdpa(struct case_builder *b) {
   b->bytes += 2ull * keys * c->kv_heads * c->dim * vk_dtype_size(c->dtype);
   for (uint32_t i = 0; i < c->m; i++) /* scores and the sum of the values */
     b->flops += 4.0 * c->heads * c->dim * (c->position + i + 1);
+}
+
+/* ---- build functions of what passes fuse ----------------------------------------------------- */
+
+static uint32_t norm_of(struct case_builder *b, uint32_t x) {
+  const struct kernel_case *c = b->c;
+  uint32_t y = case_tensor(b, c->dtype, CASE_DIMS(c->m, c->k));
+  case_node(b, "et_vk.rms_norm.default",
+            CASE_DIMS(x, case_weight(b, c->dtype, CASE_DIMS(c->k)), case_double(b, 1e-5), y));
+  return y;
+}
+
+static void project(struct case_builder *b, uint32_t x, uint32_t n, uint32_t y) {
+  const struct kernel_case *c = b->c;
+  uint32_t w = case_weight(b, VK_UINT8, CASE_DIMS(n, c->k / 2));
+  uint32_t scales = case_weight(b, c->dtype, CASE_DIMS(c->k / c->group, n));
+  case_node(b, "et_vk.linear_q4gsw.default",
+            CASE_DIMS(x, w, scales, case_int(b, c->group), case_null(b), y));
+  b->bytes += (uint64_t)n * c->k / 2 + (uint64_t)n * (c->k / c->group) * vk_dtype_size(c->dtype);
+  b->flops += 2.0 * c->m * n * c->k;
+}
+
+/* Queries, keys and values, n rows together. */
+static void build_join(struct case_builder *b) {
+  const struct kernel_case *c = b->c;
+  uint32_t x = norm_of(b, case_input(b, c->dtype, CASE_DIMS(c->m, c->k)));
+  const uint32_t kv = c->n / 6, rows[] = {c->n - 2 * kv, kv, kv};
+  for (int i = 0; i < 3; i++)
+    project(b, x, rows[i], case_output(b, c->dtype, CASE_DIMS(c->m, rows[i])));
+}
+
+static void build_swiglu(struct case_builder *b) {
+  const struct kernel_case *c = b->c;
+  uint32_t x = norm_of(b, case_input(b, c->dtype, CASE_DIMS(c->m, c->k))), t[4];
+  for (int i = 0; i < 4; i++) t[i] = case_tensor(b, c->dtype, CASE_DIMS(c->m, c->n));
+  uint32_t y = case_output(b, c->dtype, CASE_DIMS(c->m, c->n));
+  project(b, x, c->n, t[0]);
+  case_node(b, "aten.sigmoid.default", CASE_DIMS(t[0], t[1]));
+  case_node(b, "aten.mul.Tensor", CASE_DIMS(t[0], t[1], t[2]));
+  project(b, x, c->n, t[3]);
+  case_node(b, "aten.mul.Tensor", CASE_DIMS(t[2], t[3], y));
+}
+
+static void build_residual(struct case_builder *b) {
+  const struct kernel_case *c = b->c;
+  uint32_t x = case_input(b, c->dtype, CASE_DIMS(c->m, c->k));
+  uint32_t rest = case_input(b, c->dtype, CASE_DIMS(c->m, c->n));
+  uint32_t y = case_tensor(b, c->dtype, CASE_DIMS(c->m, c->n));
+  uint32_t sum = case_output(b, c->dtype, CASE_DIMS(c->m, c->n));
+  project(b, x, c->n, y);
+  case_node(b, "aten.add.Tensor", CASE_DIMS(rest, y, case_int(b, 1), sum));
+}
+
+/* One token, its queries and its key turned. */
+static void build_step(struct case_builder *b) {
+  const struct kernel_case *c = b->c;
+  const uint32_t keys = c->position + 1, rows = (keys + 63) / 64 * 64;
+  uint32_t q = case_input(b, c->dtype, CASE_DIMS(1, 1, c->heads, c->dim));
+  uint32_t k = case_input(b, c->dtype, CASE_DIMS(1, 1, c->kv_heads, c->dim));
+  uint32_t v = case_input(b, c->dtype, CASE_DIMS(1, 1, c->kv_heads, c->dim));
+  uint32_t cosine = case_input(b, c->dtype, CASE_DIMS(1, c->dim / 2));
+  uint32_t sine = case_input(b, c->dtype, CASE_DIMS(1, c->dim / 2));
+  uint32_t k_cache = case_weight(b, c->dtype, CASE_DIMS(1, rows, c->kv_heads, c->dim));
+  uint32_t v_cache = case_weight(b, c->dtype, CASE_DIMS(1, rows, c->kv_heads, c->dim));
+  uint32_t turned[] = {case_tensor(b, c->dtype, CASE_DIMS(1, 1, c->heads, c->dim)),
+                       case_tensor(b, c->dtype, CASE_DIMS(1, 1, c->kv_heads, c->dim))};
+  uint32_t out = case_output(b, c->dtype, CASE_DIMS(1, 1, c->heads, c->dim));
+  case_node(b, "et_vk.apply_rotary_emb.default",
+            CASE_DIMS(q, k, cosine, sine, case_list(b, turned, 2)));
+  case_node(b, "sdpa_with_kv_cache.default",
+            CASE_DIMS(turned[0], turned[1], v, k_cache, v_cache, case_int(b, c->position),
+                      case_int(b, 1), case_null(b), case_double(b, 0), case_bool(b, true),
+                      case_null(b), out));
+  b->bytes += 2ull * keys * c->kv_heads * c->dim * vk_dtype_size(c->dtype);
+  b->flops += 4.0 * c->heads * c->dim * keys;
 }
 
 /* ---- the grid -------------------------------------------------------------------------------- */
@@ -302,10 +388,66 @@ static sconce_status each_attention(size_t t, visit *each, void *user, sconce_er
   return SCONCE_OK;
 }
 
+static const struct {
+  const char *name;
+  void (*build)(struct case_builder *b);
+  uint32_t k, n;
+  bool quick;
+} fusions[] = {
+    {"norm+qkv", build_join, 288, 864, true},
+    {"norm+qkv", build_join, 2048, 3072, false},
+    {"norm+swiglu", build_swiglu, 288, 768, true},
+    {"norm+swiglu", build_swiglu, 2048, 8192, false},
+    {"linear+residual", build_residual, 288, 288, true},
+    {"linear+residual", build_residual, 768, 288, true},
+    {"linear+residual", build_residual, 2048, 2048, false},
+    {"linear+residual", build_residual, 8192, 2048, false},
+};
+
+static sconce_status each_fusion(size_t t, visit *each, void *user, sconce_error *err) {
+  for (size_t i = 0; i < COUNT(fusions); i++)
+    for (size_t r = 0; rows_of_x[r].m <= 8; r++) { /* beyond that the parts run */
+      struct kernel_case c = {.build = fusions[i].build,
+                              .op = "sconce.linear_q4",
+                              .n_tables = 3,
+                              .fused = true,
+                              .dtype = dtypes[t].dtype,
+                              .m = rows_of_x[r].m,
+                              .k = fusions[i].k,
+                              .n = fusions[i].n,
+                              .group = GROUP,
+                              .quick = t == 0 && fusions[i].quick && rows_of_x[r].quick,
+                              .tolerance = dtypes[t].tolerance};
+      snprintf(c.name, sizeof c.name, "%s %ux%u m=%u %s", fusions[i].name, c.k, c.n, c.m,
+               dtypes[t].name);
+      TRY(each(user, &c, err));
+    }
+  for (size_t a = 0; a < COUNT(attentions); a++) {
+    if (attentions[a].m != 1) continue;
+    struct kernel_case c = {.build = build_step,
+                            .op = "sconce.attention_step",
+                            .n_tables = 1,
+                            .fused = true,
+                            .dtype = dtypes[t].dtype,
+                            .m = 1,
+                            .heads = attentions[a].heads,
+                            .kv_heads = attentions[a].kv_heads,
+                            .dim = attentions[a].dim,
+                            .position = attentions[a].position,
+                            .quick = t == 0 && attentions[a].quick,
+                            .tolerance = dtypes[t].tolerance};
+    snprintf(c.name, sizeof c.name, "rotary+sdpa %u/%ux%u m=1 depth=%u %s", c.heads, c.kv_heads,
+             c.dim, c.position, dtypes[t].name);
+    TRY(each(user, &c, err));
+  }
+  return SCONCE_OK;
+}
+
 sconce_status cases_each(visit *each, void *user, sconce_error *err) {
   for (size_t t = 0; t < COUNT(dtypes); t++) {
     for (size_t p = 0; p < COUNT(products); p++) TRY(each_product(p, t, each, user, err));
     TRY(each_attention(t, each, user, err));
+    TRY(each_fusion(t, each, user, err));
   }
   return SCONCE_OK;
 }

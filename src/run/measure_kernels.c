@@ -173,30 +173,51 @@ static sconce_status make_copies(struct bench *b, sconce_error *err) {
   return gpu_finish(b->gpu, err);
 }
 
-/* What the plain row computes, through the same calls that a method makes. */
-static sconce_status reference(struct bench *b, sconce_error *err) {
-  struct exec *x = &b->exec;
-  bool fits = false, done;
-  for (uint32_t t = 0; t < b->c->n_tables && b->op->kernels[t] && !fits; t++)
-    for (const struct kernel *row = b->op->kernels[t]; row->name && !fits; row++)
-      if (strncmp(row->name, "plain", 5) == 0) TRY(try_row(b, row, &fits, err));
-  if (!fits) return fail(err, SCONCE_UNSUPPORTED, "no plain row fits");
-  TRY(exec_begin(x, err));
-  TRY(exec_poll(x, true, &done, err));
+/* Runs the graph as it is planned, through the same calls that a method makes, and keeps what it
+ * gives for `to`. */
+static sconce_status keep_outputs(struct bench *b, struct bench *to, sconce_error *err) {
+  bool done;
+  TRY(exec_begin(&b->exec, err));
+  TRY(exec_poll(&b->exec, true, &done, err));
   for (uint32_t i = 0; i < b->graph.n_outputs; i++) {
     const struct tensor *t = &b->graph.values[b->graph.outputs[i]].tensor;
     size_t size = (size_t)tensor_nbytes(t);
-    b->want[i] = arena_alloc(&b->graph.arena, size, 1, 8);
-    if (!b->want[i]) return fail(err, SCONCE_NO_MEMORY, "no memory for the outputs");
-    memcpy(b->want[i], exec_output(x, i), size);
+    to->want[i] = arena_alloc(&to->graph.arena, size, 1, 8);
+    if (!to->want[i]) return fail(err, SCONCE_NO_MEMORY, "no memory for the outputs");
+    memcpy(to->want[i], exec_output(&b->exec, i), size);
   }
   return SCONCE_OK;
 }
 
-static sconce_status load(struct bench *b, sconce_error *err) {
+static sconce_status load_graph(struct bench *b, sconce_error *err);
+
+/* A fused node has no plain row: its parts have. */
+static sconce_status reference_of_parts(struct bench *b, sconce_error *err) {
+  struct bench parts = {.gpu = b->gpu, .desc = b->desc, .c = b->c};
+  graph_init(&parts.graph, &b->graph.arena.allocator, &b->graph.caps);
+  parts.graph.passes_off = "all";
+  sconce_status status = load_graph(&parts, err);
+  const char *plain = b->c->dtype == VK_FLOAT16 ? "plain_f16" : "plain_f32";
+  if (status == SCONCE_OK) status = plan_with(&parts, plain, err);
+  if (status == SCONCE_OK) status = keep_outputs(&parts, b, err);
+  exec_free(&parts.exec);
+  graph_free(&parts.graph);
+  return status;
+}
+
+/* What the plain row computes. */
+static sconce_status reference(struct bench *b, sconce_error *err) {
+  bool fits = false;
+  if (b->c->fused) return reference_of_parts(b, err);
+  for (uint32_t t = 0; t < b->c->n_tables && b->op->kernels[t] && !fits; t++)
+    for (const struct kernel *row = b->op->kernels[t]; row->name && !fits; row++)
+      if (strncmp(row->name, "plain", 5) == 0) TRY(try_row(b, row, &fits, err));
+  if (!fits) return fail(err, SCONCE_UNSUPPORTED, "no plain row fits");
+  return keep_outputs(b, b, err);
+}
+
+static sconce_status load_graph(struct bench *b, sconce_error *err) {
   struct graph *g = &b->graph;
-  b->op = op_find(text_of(b->c->op));
-  if (!b->op) return fail(err, SCONCE_UNSUPPORTED, "this build has no %s", b->c->op);
   b->builder = (struct case_builder){.g = g, .c = b->c, .random = 2463534242u};
   g->inputs = b->builder.inputs;
   g->outputs = b->builder.outputs;
@@ -211,6 +232,13 @@ static sconce_status load(struct bench *b, sconce_error *err) {
     const struct tensor *t = &g->values[g->inputs[i]].tensor;
     TRY(exec_write(&b->exec, g->inputs[i], t->host, tensor_nbytes(t), err));
   }
+  return SCONCE_OK;
+}
+
+static sconce_status load(struct bench *b, sconce_error *err) {
+  b->op = op_find(text_of(b->c->op));
+  if (!b->op) return fail(err, SCONCE_UNSUPPORTED, "this build has no %s", b->c->op);
+  TRY(load_graph(b, err));
   TRY(make_copies(b, err));
   return reference(b, err);
 }
@@ -241,7 +269,7 @@ static sconce_status bind(struct bench *b, const struct record *r, uint32_t slot
     const struct tensor *t = &b->graph.values[o->value].tensor;
     bindings[i] =
         (struct gpu_binding){.buffer = buffer_of(b, copy, t->buffer),
-                             .offset = o->offset,
+                             .offset = t->base + o->offset,
                              .size = buffer_size(o->size ? o->size : tensor_nbytes_max(t))};
   }
   if (r->params_size) bindings[n++] = (struct gpu_binding){b->params, (uint64_t)slot * SLOT, SLOT};

@@ -32,7 +32,8 @@ struct kernel_case {
   uint32_t heads, kv_heads, dim, position; /* attention; m queries */
   bool matrix;                             /* arithmetic counts, not bytes */
   bool quick;                              /* part of the short list */
-  double tolerance;                        /* of max |y - plain| / max |plain| */
+  bool fused; /* the tables are a fused node's: the reference is the same graph without passes */
+  double tolerance; /* of max |y - plain| / max |plain| */
 };
 
 /* Calls each for every case of the grid until it fails. */
@@ -68,6 +69,7 @@ uint32_t case_null(struct case_builder *b);
 uint32_t case_int(struct case_builder *b, int64_t i);
 uint32_t case_double(struct case_builder *b, double d);
 uint32_t case_bool(struct case_builder *b, bool value);
+uint32_t case_list(struct case_builder *b, const uint32_t *ids, uint32_t n); /* a ValueList */
 void case_node(struct case_builder *b, const char *name, const uint32_t *args, uint32_t n);
 
 #endif
