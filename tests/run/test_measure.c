@@ -70,17 +70,20 @@ static const struct {
      false,
      {"~matvec/matvec64_f32", "~matvec/matvec16_f32", "matvec/matvec64_memory_f32",
       "matvec/matvec16_memory_f32", "matmul/matmul_nk_f32", "matmul_plain/plain_f32"}},
-    {"sdpa 6/6x48 m=1 depth=16",
-     1,
+    {"sdpa 6/6x48 m=1 depth=16", /* alone, and with the rotation */
+     2,
      false,
      {"attn_split/split_f32", "attn_stream/stream64_f32", "attn_stream/stream128_f32",
       "attn_stream/stream256_f32", "attn_plain/plain_f32"}},
     {"sdpa 6/6x48 m=1 depth=16 f16",
-     1,
+     2,
      true,
      {"attn_split/split_f16", "attn_stream/stream64_f16", "attn_plain/plain_f16"}},
     {"q4gsw 768x288 m=1", 2, false, {"q4_gemv/"}}, /* all words, wherever they stand */
-    {"m=51", 0, false, {NULL}},                    /* a number is a whole one */
+    {"norm+qkv 288 m=1", 1, false, {"q4_join/t16_f32"}},
+    {"norm+swiglu 288 m=1", 1, false, {"q4_glu/t16_f32"}},
+    {"linear+residual 288x288 m=1", 1, false, {"q4_add/t16_f32"}},
+    {"m=51", 0, false, {NULL}}, /* a number is a whole one */
 };
 
 static void every_row_that_fits_is_timed_and_right(void) {

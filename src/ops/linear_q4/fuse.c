@@ -26,7 +26,7 @@ static const char *const FUSED = "sconce.linear_q4";
 
 /* Thresholds as in linear_q4.c. */
 struct problem {
-  uint32_t k, rows; /* of all weights together */
+  uint32_t m, k, rows; /* rows of all weights together */
   bool half;
 };
 static bool is(const void *problem, bool half) {
@@ -34,19 +34,18 @@ static bool is(const void *problem, bool half) {
 }
 static bool few_rows(const void *problem, bool half) {
   const struct problem *q = problem;
-  return is(q, half) && q->k < 4096 && q->rows <= 4096;
+  return is(q, half) && q->m == 1 && q->k < 4096 && q->rows <= 4096;
 }
 static bool few_f32(const void *q, const struct caps *c) { return (void)c, few_rows(q, false); }
 static bool few_f16(const void *q, const struct caps *c) { return (void)c, few_rows(q, true); }
 static bool at_least(const void *problem, uint32_t k, bool half) {
   return is(problem, half) && ((const struct problem *)problem)->k >= k;
 }
-static bool long_f32(const void *q, const struct caps *c) {
-  return (void)c, at_least(q, 4096, false);
+static bool long_rows(const void *problem, bool half) {
+  return at_least(problem, 4096, half) && ((const struct problem *)problem)->m == 1;
 }
-static bool long_f16(const void *q, const struct caps *c) {
-  return (void)c, at_least(q, 4096, true);
-}
+static bool long_f32(const void *q, const struct caps *c) { return (void)c, long_rows(q, false); }
+static bool long_f16(const void *q, const struct caps *c) { return (void)c, long_rows(q, true); }
 static bool k1024_f32(const void *q, const struct caps *c) {
   return (void)c, at_least(q, 1024, false);
 }
@@ -174,7 +173,8 @@ static uint32_t rows_of_weight(struct plan *p, const struct node *linear) {
 }
 
 static sconce_status emit_join(struct plan *p, const struct node *n, const struct call *c) {
-  const struct kernel *row = choose(p, join_kernels, &(struct problem){c->k, c->rows, c->half});
+  const struct kernel *row =
+      choose(p, join_kernels, &(struct problem){c->m, c->k, c->rows, c->half});
   if (!row) return p->err->status;
   for (uint32_t i = 0; i < c->group->n; i++) /* a set's rows are all of one weight */
     if (rows_of_weight(p, c->linear[i]) % row->tile[1]) return emit_parts(p, n);
@@ -208,7 +208,8 @@ static sconce_status emit_join(struct plan *p, const struct node *n, const struc
 }
 
 static sconce_status emit_glu(struct plan *p, const struct node *n, const struct call *c) {
-  const struct kernel *row = choose(p, glu_kernels, &(struct problem){c->k, c->rows, c->half});
+  const struct kernel *row =
+      choose(p, glu_kernels, &(struct problem){c->m, c->k, c->rows, c->half});
   if (!row) return p->err->status;
   const struct node *gate = c->linear[0], *up = c->linear[1];
   struct q4_glu_params u = {.m = c->m,
@@ -227,7 +228,8 @@ static sconce_status emit_glu(struct plan *p, const struct node *n, const struct
 }
 
 static sconce_status emit_add(struct plan *p, const struct node *n, const struct call *c) {
-  const struct kernel *row = choose(p, add_kernels, &(struct problem){c->k, c->rows, c->half});
+  const struct kernel *row =
+      choose(p, add_kernels, &(struct problem){c->m, c->k, c->rows, c->half});
   if (!row) return p->err->status;
   const struct node *linear = c->linear[0], *add = part_at(n, c->group->add);
   const uint32_t y = tensor_at(p, out_id(linear))->root;
