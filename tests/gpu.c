@@ -1,6 +1,8 @@
 /* Test support for what needs a device: see gpu.h. */
 #include "gpu.h"
 
+#include <string.h>
+
 #include "run/tables.h"
 
 enum { NOTED_MAX = 4096 };
@@ -33,6 +35,11 @@ static bool ran(const struct kernel *row) {
 static void note(void *user, const struct kernel *kernel, uint64_t dispatches) {
   (void)user;
   if (dispatches && !ran(kernel) && n_noted < NOTED_MAX) noted[n_noted++] = *kernel;
+}
+
+bool test_gpu_is_slow(void) {
+  struct gpu *gpu = test_gpu();
+  return gpu && strstr(gpu_info(gpu)->name, "SwiftShader");
 }
 
 void test_note_kernels(const struct gpu *gpu) { gpu_kernels(gpu, note, NULL); }
