@@ -82,9 +82,11 @@ static bool is_tensor(const struct rewrite *r, uint32_t id) {
 }
 
 uint32_t viewed(const struct rewrite *r, uint32_t value) {
-  while (is_tensor(r, value) && is_view(r, r->maker[value])) {
+  /* A file may show two values through each other: no more steps than there are nodes. */
+  for (uint32_t steps = 0; steps < r->g->n_nodes && is_tensor(r, value); steps++) {
+    if (!is_view(r, r->maker[value])) break;
     uint32_t from = r->g->nodes[r->maker[value]].args[0];
-    if (from == value || !is_tensor(r, from)) break;
+    if (!is_tensor(r, from)) break;
     value = from;
   }
   return value;

@@ -396,6 +396,20 @@ static void order_and_hazards(void) {
   }
 }
 
+/* Each shows the other, which no exporter writes: passes look at them and come back. */
+static void values_that_show_each_other(void) {
+  struct built *b = begin(&usual);
+  uint32_t x = input(b, DIMS(M, K)), one = tensor(b, DIMS(M, K)), two = tensor(b, DIMS(M, K));
+  uint32_t y = tensor(b, DIMS(M, K));
+  NODE("aten.clone.default", two, null(b), one);
+  NODE("aten.clone.default", one, null(b), two);
+  NODE("aten.add.Tensor", x, one, number(b, 1), y);
+  make_output(b, y);
+  (void)!graph_finish(&b->g, &b->err);
+  CHECK_EQ(b->g.n_nodes, 3);
+  end(b);
+}
+
 static void fused_names_are_in_no_file(void) {
   struct built *b = begin(&usual);
   uint32_t x = input(b, DIMS(M, K)), y = tensor(b, DIMS(M, K));
@@ -521,6 +535,7 @@ const struct test suite_rewrite[] = {
     TEST(a_layer_becomes_a_few_nodes),
     TEST(parts_keep_their_order),
     TEST(order_and_hazards),
+    TEST(values_that_show_each_other),
     TEST(fused_names_are_in_no_file),
     TEST(words_name_passes),
     TEST(unknown_words_open_no_device),
