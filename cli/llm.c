@@ -88,7 +88,9 @@ int llm_open(struct llm *llm, const struct llm_options *o, const sconce_sampler_
             sconce_model_open(&llm->model, llm->device, &model, &err) == SCONCE_OK &&
             sconce_method_open(&llm->method, llm->model, o->method, &err) == SCONCE_OK;
   if (ok) {
-    sconce_session_desc desc = {.method = llm->method,
+    const bool software = sconce_device_describe(llm->device)->type == SCONCE_ADAPTER_SOFTWARE;
+    sconce_session_desc desc = {.host_chooses = software && sampler->temperature > 0,
+                                .method = llm->method,
                                 .model = llm->model,
                                 .tokenizer = llm->tokenizer,
                                 .sampler = *sampler};

@@ -187,7 +187,9 @@ typedef struct sconce_session_desc {
   const sconce_model *model;   /* for what the program states about itself */
   sconce_tokenizer *tokenizer; /* for text and for the ids that end it; may be NULL */
   sconce_sampler_desc sampler; /* n_vocab is filled in */
-  sconce_allocator allocator;  /* default: the C library's */
+  bool host_chooses; /* no work ahead: where the device is the CPU, drawing there costs more
+                        than the wait for the host */
+  sconce_allocator allocator; /* default: the C library's */
 } sconce_session_desc;
 
 typedef struct sconce_session_info {

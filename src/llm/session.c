@@ -128,7 +128,8 @@ static sconce_status init(sconce_session *s, const sconce_session_desc *desc, sc
                           .top_p = sampler.top_p,
                           .min_p = sampler.min_p};
   bool penalty = sampler.repetition_penalty != 0 && sampler.repetition_penalty != 1;
-  s->may_work_ahead = sconce_method_draws(s->method) && !penalty && !sampler.logprobs;
+  s->may_work_ahead =
+      sconce_method_draws(s->method) && !penalty && !sampler.logprobs && !desc->host_chooses;
   return sconce_sampler_open(&s->sampler, &sampler, err);
 }
 

@@ -84,6 +84,7 @@ struct pair {
   sconce_model *model;
   sconce_method *method[2];
   sconce_session *session[2];
+  bool host_chooses; /* of the sessions that are opened */
 };
 
 static void open_sessions(struct pair *p, const sconce_sampler_desc *sampler) {
@@ -91,7 +92,10 @@ static void open_sessions(struct pair *p, const sconce_sampler_desc *sampler) {
   for (int i = 0; i < 2 && p->method[i]; i++) {
     sconce_session_close(p->session[i]);
     p->session[i] = NULL;
-    sconce_session_desc desc = {.method = p->method[i], .model = p->model, .sampler = *sampler};
+    sconce_session_desc desc = {.method = p->method[i],
+                                .model = p->model,
+                                .sampler = *sampler,
+                                .host_chooses = p->host_chooses};
     CHECK_OK(sconce_session_open(&p->session[i], &desc, &err), err);
   }
 }
@@ -362,6 +366,7 @@ static void a_penalty_and_logprobs_are_the_hosts(void) {
   struct pair p;
   bool ok = open_pair(&p, &hosts[0]);
   for (size_t i = 0; ok && i < sizeof hosts / sizeof *hosts && !test_failed(); i++) {
+    p.host_chooses = i == 3;
     open_sessions(&p, &hosts[i]);
     prompt(&p, (int32_t[]){3, 4}, 2);
     next(&p, 6);
