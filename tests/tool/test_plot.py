@@ -69,4 +69,4 @@ def test_the_drawing_in_docs_is_what_its_numbers_make():
     page = (ROOT / "docs/performance.md").read_text()
     for row in json.loads((ROOT / "docs/decode.json").read_text())["results"]:
         if row["test"] == "tg":
-            assert re.search(rf"depth {row['depth']:,} \| {row['tokens_per_s']:.1f} ±", page), row
+            assert re.search(rf"depth {row['depth']:,} \| {row['tokens_per_s']:,.1f} ±", page), row
