@@ -411,7 +411,7 @@ static void tokens_on_the_device_are_the_hosts(void) {
   for (size_t i = 0; f.method && i < sizeof draws / sizeof *draws && !test_failed(); i++) {
     const sconce_draw *d = &draws[i];
     sconce_sampler *sampler = NULL;
-    if (test_gpu_is_slow() && i % 4) continue; /* the first and the last */
+    if (test_gpu_is_slow() && i) continue; /* sample/ has them all, without a model */
     sconce_sampler_desc desc = {.n_vocab = 32000,
                                 .temperature = d->temperature,
                                 .top_k = d->top_k,

@@ -449,6 +449,10 @@ static void a_norm_with_other_readers_stays(void) {
 
 /* More rows than workgroups of one block each: x is staged once for several. */
 static void several_blocks(void) {
+  if (test_gpu_is_slow()) {
+    test_skip("a weight of many blocks takes minutes here");
+    return;
+  }
   const struct op *op = op_find(text_of("sconce.linear_q4"));
   struct gpu *gpu = test_gpu();
   REQUIRE(gpu && op);
