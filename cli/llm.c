@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "llm.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +81,10 @@ static int open_tokenizer(struct llm *llm, const struct llm_options *o, sconce_e
 int llm_open(struct llm *llm, const struct llm_options *o, const sconce_sampler_desc *sampler) {
   *llm = (struct llm){.quiet = o->json || !isatty(STDERR_FILENO)};
   sconce_error err = {0};
+  if (access(o->model, R_OK) != 0) { /* before anything beside it is looked for */
+    fprintf(stderr, "sconce: cannot read the model %s: %s\n", o->model, strerror(errno));
+    return CLI_FAILED;
+  }
   int result = o->no_text ? CLI_DONE : open_tokenizer(llm, o, &err);
   if (result != CLI_DONE) return result;
   if (!llm->quiet) fprintf(stderr, "loading %s …\r", o->model);

@@ -105,6 +105,8 @@ def test_wrong_usage_says_what():
         assert "no tokenizer beside" in err and "-t" in err, err
     _, err = run(SCONCE, "generate", "-p", "a", expect=2)
     assert "no model: give one with -m" in err, err
+    _, err = run(SCONCE, "generate", "-m", "nothere.pte", "-p", "a", expect=1)
+    assert "cannot read the model nothere.pte" in err, err
     tokenizer = ROOT / "models/stories15M/tokenizer.bin"
     _, err = run(SCONCE, "generate", "-m", "/nonexistent.pte", "-t", tokenizer, expect=1)
     assert "/nonexistent.pte" in err and len(err.splitlines()) == 1, err
