@@ -64,6 +64,7 @@
 struct webgpu {
   void *library;
   const struct flavour *flavour;
+  void *own; /* the flavour's own_symbol: waiting asks for it again and again */
 #define X(name) WGPUProc##name name;
   WEBGPU_FUNCTIONS(X)
 #undef X

@@ -60,8 +60,8 @@ static const WGPUChainedStruct *wgpu_device_chain(void) { return NULL; }
 
 static void wgpu_poll(const struct gpu *gpu, bool block) {
   WGPUBool (*poll)(WGPUDevice, WGPUBool, WGPUSubmissionIndex const *);
-  *(void **)&poll = symbol(&gpu->api, "wgpuDevicePoll");
-  if (gpu->device && poll) poll(gpu->device, block && !gpu->lost, NULL);
+  *(void **)&poll = gpu->api.own;
+  if (gpu->device) poll(gpu->device, block && !gpu->lost, NULL);
 }
 
 static float wgpu_timestamp_period(const struct gpu *gpu) {

@@ -59,6 +59,7 @@ sconce_status loader_open(struct webgpu *api, const char *name, sconce_error *er
     loader_close(api);
     return fail(err, SCONCE_NO_DEVICE, "'%s' is neither wgpu-native nor Dawn", name ? name : "");
   }
+  api->own = os_library_symbol(api->library, api->flavour->own_symbol);
   static const char *const names[] = {
 #define X(function) "wgpu" #function,
       WEBGPU_FUNCTIONS(X)
