@@ -21,14 +21,26 @@ struct problem {
   bool words;      /* every row of y starts on a word */
 };
 
-static bool is_power_of_two(uint32_t n) { return n && !(n & (n - 1)); }
+bool q4_shift(uint32_t group, uint32_t k, uint32_t *shift) {
+  *shift = 31;
+  if (group >= k) return true;
+  for (*shift = 0; *shift < 26 && 32u << *shift < group;) ++*shift;
+  return 32u << *shift == group;
+}
+
+uint64_t q4_workgroups(uint32_t m, uint64_t rows, const struct kernel *row, uint32_t *blocks) {
+  uint64_t across = div_up(rows, row->tile[0]);
+  uint64_t turns = across * m / 2048;
+  *blocks = turns < 1 ? 1 : turns > 8 ? 8 : (uint32_t)turns;
+  return div_up(across, *blocks) * m;
+}
 
 /* Above 8 rows the tile is ahead: a product of 64 rows costs about as much as 8 vectors. */
 static bool is_vector(const struct problem *q) {
   const struct q4_linear *l = q->linear;
-  bool groups = l->group >= l->k || (l->group % 32 == 0 && is_power_of_two(l->group / 32));
-  return l->m <= 8 && l->k && l->k % 32 == 0 && q->stride == l->k / 2 && groups && !q->mixed &&
-         q->words;
+  uint32_t shift;
+  return l->m <= 8 && l->k && l->k % 32 == 0 && q->stride == l->k / 2 &&
+         q4_shift(l->group, l->k, &shift) && !q->mixed && q->words;
 }
 /* H200, microseconds a product in a chain (sconce bench --kernels), r1u2t32 / r4u2t32: k 2048 with
  * n 2048 4.4 / 5.2, n 3072 4.9 / 5.4, n 16384 10.2 / 8.7; k 8192 with n 2048 8.8 / 13.0,
@@ -79,24 +91,12 @@ TABLE(kernels_f32_f16, "f32_f16", "use=quad_f32 use=elem_f16", "X_HALF=0u use=el
 
 /* ---- emit ------------------------------------------------------------------------------------ */
 
-/* unit >> shift is the group of a unit of 32. */
-static uint32_t shift_of(uint32_t group, uint32_t k) {
-  uint32_t shift = 0;
-  if (group >= k) return 31;
-  while (32u << shift < group) shift++;
-  return shift;
-}
-
 /* Workgroups; sets u->blocks. */
 static uint64_t groups_of(const struct kernel *row, struct q4_gemv_params *u, bool half_y) {
   if (row->wgsl == &q4_plain_wgsl)
     return div_up((uint64_t)u->m * u->cols, row->threads * (half_y ? 2 : 1));
-  uint64_t across = div_up(u->n, row->tile[0]);
-  if (row->wgsl == &q4_gemm_wgsl) return across * div_up(u->m, row->tile[1]);
-  /* x is staged once for several blocks where there are more than fill a large device. */
-  uint64_t blocks = across * u->m / 2048;
-  u->blocks = blocks < 1 ? 1 : blocks > 8 ? 8 : (uint32_t)blocks;
-  return div_up(across, u->blocks) * u->m;
+  if (row->wgsl == &q4_gemm_wgsl) return div_up(u->n, row->tile[0]) * div_up(u->m, row->tile[1]);
+  return q4_workgroups(u->m, u->n, row, &u->blocks);
 }
 
 /* Rows [m0, m0 + u->m) of x, in as many dispatches as the weight needs. */
@@ -139,8 +139,8 @@ sconce_status q4_emit(struct plan *p, const struct q4_linear *l) {
                              .groups = scales->dim_max[0],
                              .cols = l->n,
                              .bias = l->bias_kind,
-                             .half = is_half(scales),
-                             .shift = shift_of(l->group, l->k)};
+                             .half = is_half(scales)};
+  (void)q4_shift(l->group, l->k, &u.shift); /* rows that read it fit only where it is one */
   const uint64_t step = rows_split(p, l->m, (uint64_t)l->k * vk_dtype_size(x->dtype),
                                    (uint64_t)l->n * vk_dtype_size(y->dtype));
   for (uint64_t m0 = 0; m0 < l->m; m0 += step) {

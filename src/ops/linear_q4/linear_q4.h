@@ -17,6 +17,13 @@ SCONCE_CHECK sconce_status q4_check(struct plan *p, const struct tensor *w,
                                     const struct tensor *scales, int64_t group, uint32_t k);
 SCONCE_CHECK sconce_status q4_emit(struct plan *p, const struct q4_linear *l);
 
+/* For kernels that read units of 32 codes: unit >> *shift is a unit's group. false: groups are no
+ * 32 · 2^i, nor all of k. */
+bool q4_shift(uint32_t group, uint32_t k, uint32_t *shift);
+/* Workgroups for m rows of x and so many of the weight; each stages x once for several blocks where
+ * there are more than fill a large device. */
+uint64_t q4_workgroups(uint32_t m, uint64_t rows, const struct kernel *row, uint32_t *blocks);
+
 /* Rows of the kernels that use q4_rows.wgsl: `rows` rows for `threads` threads, which take `units`
  * units of them at a time. Bytes: x, sums, squares. */
 #define Q4_WIDE(name, wgsl, set, fits, rows, units, threads)                                       \

@@ -1,0 +1,254 @@
+/* Kernels of fused 4-bit projections: those of one x as one, SwiGLU, the norm in front, the
+ * residual behind. Where none fits, the parts run as they came. */
+#include "ops/linear_q4/fused.h"
+#include "ops/linear_q4/linear_q4.h"
+
+#include "q4_add.wgsl.h"
+#include "q4_glu.wgsl.h"
+#include "q4_join.wgsl.h"
+
+#include <float.h>
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+/* Thresholds as in linear_q4.c. */
+struct problem {
+  uint32_t m, k, rows; /* rows of all weights together */
+  bool half;
+};
+static bool is(const void *problem, bool half) {
+  return ((const struct problem *)problem)->half == half;
+}
+static bool few_rows(const void *problem, bool half) {
+  const struct problem *q = problem;
+  return is(q, half) && q->m == 1 && q->k < 4096 && q->rows <= 4096;
+}
+static bool few_f32(const void *q, const struct caps *c) { return (void)c, few_rows(q, false); }
+static bool few_f16(const void *q, const struct caps *c) { return (void)c, few_rows(q, true); }
+static bool at_least(const void *problem, uint32_t k, bool half) {
+  return is(problem, half) && ((const struct problem *)problem)->k >= k;
+}
+static bool long_rows(const void *problem, bool half) {
+  return at_least(problem, 4096, half) && ((const struct problem *)problem)->m == 1;
+}
+static bool long_f32(const void *q, const struct caps *c) { return (void)c, long_rows(q, false); }
+static bool long_f16(const void *q, const struct caps *c) { return (void)c, long_rows(q, true); }
+static bool k1024_f32(const void *q, const struct caps *c) {
+  return (void)c, at_least(q, 1024, false);
+}
+static bool k1024_f16(const void *q, const struct caps *c) {
+  return (void)c, at_least(q, 1024, true);
+}
+static bool any_f32(const void *q, const struct caps *c) { return (void)c, is(q, false); }
+static bool any_f16(const void *q, const struct caps *c) { return (void)c, is(q, true); }
+
+#define SINGLE(wgsl, suffix, types) Q4_WIDE("r1u2t32_" #suffix, wgsl, types, few_##suffix, 1, 2, 32)
+#define ROWS(wgsl, suffix, types)                                                                  \
+  Q4_WIDE("r4u1t128_" #suffix, wgsl, types, long_##suffix, 4, 1, 128),                             \
+      Q4_WIDE("r4u2t32_" #suffix, wgsl, types, any_##suffix, 4, 2, 32),                            \
+      Q4_MEMORY("t64_" #suffix, wgsl, types, k1024_##suffix, 64),                                  \
+      Q4_MEMORY("t16_" #suffix, wgsl, types, any_##suffix, 16)
+#define F32 "use=quad_f32 use=elem_f32"
+#define F16 "use=quad_f16 use=elem_f16"
+#define TABLE(name, wgsl)                                                                          \
+  static const struct kernel name[] = {SINGLE(wgsl, f32, F32),                                     \
+                                       SINGLE(wgsl, f16, F16),                                     \
+                                       ROWS(wgsl, f32, F32),                                       \
+                                       ROWS(wgsl, f16, F16),                                       \
+                                       {0}}
+TABLE(join_kernels, &q4_join_wgsl);
+TABLE(add_kernels, &q4_add_wgsl);
+static const struct kernel glu_kernels[] = {
+    ROWS(&q4_glu_wgsl, f32, F32), ROWS(&q4_glu_wgsl, f16, F16), {0}};
+
+/* ---- emit ------------------------------------------------------------------------------------ */
+
+/* What all three kernels want to know. */
+struct call {
+  const struct q4_group *group;
+  const struct node *linear[Q4_MOST], *norm;
+  uint32_t x, norm_w;
+  uint32_t m, k, groups, shift;
+  uint32_t rows; /* of all weights */
+  bool half;
+  double eps;
+};
+
+static uint64_t joined_to(struct plan *p, uint32_t first, uint32_t id, uint32_t unit) {
+  return (tensor_at(p, id)->base - tensor_at(p, first)->base) / unit;
+}
+
+static bool fits_binding(struct plan *p, uint32_t first) {
+  return graph_joined_size(p->g, first) <= p->g->caps.max_storage_binding;
+}
+
+/* false: not a shape for these kernels. Only what they rely on is looked at; the parts check the
+ * rest when they are shaped. */
+static bool read_linear(struct plan *p, struct call *c, uint32_t i) {
+  const struct node *n = c->linear[i];
+  const struct tensor *w = tensor_at(p, n->args[Q4_W]), *scales = tensor_at(p, n->extra[0]);
+  const struct tensor *y = tensor_at(p, out_id(n)), *bias = tensor_at(p, n->args[Q4_BIAS]);
+  const struct tensor *x = tensor_at(p, n->args[Q4_X]);
+  int64_t group;
+  if (!w || !scales || !y || !x || arg_int(p, n, Q4_GROUP, &group) != SCONCE_OK) return false;
+  if (x->rank == 0 || x->dim_live[x->rank - 1] != c->k || (x->dtype == VK_FLOAT16) != c->half)
+    return false; /* another view of what the first one reads */
+  if (i && c->groups != scales->dim_max[0]) return false;
+  c->groups = scales->dim_max[0];
+  if (group < 1 || group > INT32_MAX || !q4_shift((uint32_t)group, c->k, &c->shift)) return false;
+  const uint32_t rows = w->dim_max[0];
+  c->rows += rows;
+  if (q4_check(p, w, scales, group, c->k) != SCONCE_OK) return false;
+  return w->dim_max[1] == c->k / 2 && rows && rows % 4 == 0 && y->dtype == scales->dtype &&
+         (y->dtype == VK_FLOAT16) == c->half &&
+         (!bias || (bias->dtype == y->dtype && tensor_numel(bias) >= rows));
+}
+
+/* Sums and products whose operands are as large as their result: none is broadcast. */
+static bool is_elementwise(struct plan *p, const struct node *n, uint32_t order, uint64_t numel) {
+  const struct node *part = part_at(n, order);
+  for (uint32_t i = 0; part && i < 2; i++) {
+    const struct tensor *x = tensor_at(p, part->args[i]);
+    if (!x || tensor_numel(x) != numel) return false;
+  }
+  return !part || tensor_numel(tensor_at(p, out_id(part))) == numel;
+}
+
+static bool read_call(struct plan *p, const struct node *n, struct call *c) {
+  *c = (struct call){.group = n->fused};
+  const struct q4_group *g = c->group;
+  for (uint32_t i = 0; i < g->n; i++) c->linear[i] = part_at(n, g->linear[i]);
+  c->norm = part_at(n, g->norm);
+  c->x = c->norm ? c->norm->args[0] : c->linear[0]->args[Q4_X];
+  c->norm_w = c->norm ? c->norm->args[1] : c->x;
+  const struct tensor *x = tensor_at(p, c->x), *norm_w = tensor_at(p, c->norm_w);
+  if (!x || !norm_w || x->rank == 0 || norm_w->dtype != x->dtype) return false;
+  c->m = rows_of(x);
+  c->k = x->dim_live[x->rank - 1];
+  c->half = x->dtype == VK_FLOAT16;
+  if (c->m == 0 || c->m > 8 || c->k == 0 || c->k % 32) return false;
+  if (c->norm && (tensor_numel(norm_w) != c->k ||
+                  arg_float_or(p, c->norm, 2, (double)FLT_EPSILON, &c->eps) != SCONCE_OK))
+    return false;
+  for (uint32_t i = 0; i < g->n; i++)
+    if (!read_linear(p, c, i)) return false;
+  const uint64_t numel = (uint64_t)c->m * c->rows / g->n;
+  if (!is_elementwise(p, n, g->add, numel) || !is_elementwise(p, n, g->glu, numel)) return false;
+  return fits_binding(p, c->linear[0]->args[Q4_W]) && fits_binding(p, c->linear[0]->extra[0]);
+}
+
+/* All that was joined to the first one. */
+static struct operand joined(struct plan *p, uint32_t first) {
+  return (struct operand){first, 0, graph_joined_size(p->g, first)};
+}
+
+static uint32_t rows_of_weight(struct plan *p, const struct node *linear) {
+  return tensor_at(p, linear->args[Q4_W])->dim_max[0];
+}
+
+static sconce_status emit_join(struct plan *p, const struct node *n, const struct call *c) {
+  const struct kernel *row =
+      choose(p, join_kernels, &(struct problem){c->m, c->k, c->rows, c->half});
+  if (!row) return p->err->status;
+  for (uint32_t i = 0; i < c->group->n; i++) /* a set's rows are all of one weight */
+    if (rows_of_weight(p, c->linear[i]) % row->tile[1]) return emit_parts(p, n);
+  const struct node *first = c->linear[0];
+  struct q4_join_params u = {.m = c->m,
+                             .k = c->k,
+                             .groups = c->groups,
+                             .shift = c->shift,
+                             .norm = c->norm != NULL,
+                             .bias = !arg_is_null(p, first, Q4_BIAS),
+                             .eps = (float)c->eps};
+  uint32_t y[Q4_MOST] = {NO_VALUE, n->extra[0], n->extra[1]}, rows = 0;
+  for (uint32_t i = 0; i < Q4_MOST; i++) {
+    if (i < c->group->n) {
+      const struct node *linear = c->linear[i];
+      rows += rows_of_weight(p, linear);
+      u.w_at[i] = (uint32_t)joined_to(p, first->args[Q4_W], linear->args[Q4_W], 16);
+      u.s_at[i] = (uint32_t)joined_to(p, first->extra[0], linear->extra[0], c->half ? 2 : 4);
+      if (u.bias)
+        u.b_at[i] =
+            (uint32_t)joined_to(p, first->args[Q4_BIAS], linear->args[Q4_BIAS], c->half ? 2 : 4);
+      y[i] = out_id(linear);
+    }
+    u.ends[i] = rows;
+  }
+  uint64_t groups = q4_workgroups(c->m, rows, row, &u.blocks);
+  return dispatch(p, row, &u, groups,
+                  OPERANDS({c->x}, {c->norm_w}, joined(p, first->args[Q4_W]),
+                           joined(p, first->extra[0]),
+                           u.bias ? joined(p, first->args[Q4_BIAS]) : (struct operand){c->x},
+                           {y[0]}, {y[1]}, {y[2]}));
+}
+
+static sconce_status emit_glu(struct plan *p, const struct node *n, const struct call *c) {
+  const struct kernel *row =
+      choose(p, glu_kernels, &(struct problem){c->m, c->k, c->rows, c->half});
+  if (!row) return p->err->status;
+  const struct node *gate = c->linear[0], *up = c->linear[1];
+  struct q4_glu_params u = {.m = c->m,
+                            .n = rows_of_weight(p, gate),
+                            .k = c->k,
+                            .groups = c->groups,
+                            .shift = c->shift,
+                            .norm = c->norm != NULL,
+                            .eps = (float)c->eps};
+  u.w_at = (uint32_t)joined_to(p, gate->args[Q4_W], up->args[Q4_W], 16);
+  u.s_at = (uint32_t)joined_to(p, gate->extra[0], up->extra[0], c->half ? 2 : 4);
+  uint64_t groups = q4_workgroups(c->m, 2 * (uint64_t)u.n, row, &u.blocks);
+  return dispatch(p, row, &u, groups,
+                  OPERANDS({c->x}, {c->norm_w}, joined(p, gate->args[Q4_W]),
+                           joined(p, gate->extra[0]), {out_id(part_at(n, c->group->glu))}));
+}
+
+static sconce_status emit_add(struct plan *p, const struct node *n, const struct call *c) {
+  const struct kernel *row =
+      choose(p, add_kernels, &(struct problem){c->m, c->k, c->rows, c->half});
+  if (!row) return p->err->status;
+  const struct node *linear = c->linear[0], *add = part_at(n, c->group->add);
+  const uint32_t y = tensor_at(p, out_id(linear))->root;
+  const uint32_t rest = tensor_at(p, add->args[0])->root == y ? add->args[1] : add->args[0];
+  struct q4_add_params u = {
+      .m = c->m, .n = rows_of_weight(p, linear), .k = c->k, .groups = c->groups, .shift = c->shift};
+  uint64_t groups = q4_workgroups(c->m, u.n, row, &u.blocks);
+  return dispatch(
+      p, row, &u, groups,
+      OPERANDS({c->x}, {linear->args[Q4_W]}, {linear->extra[0]}, {rest}, {out_id(add)}));
+}
+
+static sconce_status emit_fused(struct plan *p, const struct node *n) {
+  struct call c;
+  sconce_error quiet = *p->err; /* a shape that does not fit is no error */
+  bool fits = read_call(p, n, &c);
+  *p->err = quiet;
+  if (!fits) return emit_parts(p, n);
+  if (c.group->glu != NO_NODE) return emit_glu(p, n, &c);
+  return c.group->add != NO_NODE ? emit_add(p, n, &c) : emit_join(p, n, &c);
+}
+
+/* Weights, scales and biases each in one buffer; results that are not there get a place to go. */
+static sconce_status prepare_fused(struct plan *p, struct node *n) {
+  const struct q4_group *g = n->fused;
+  uint32_t w[Q4_MOST], scales[Q4_MOST], bias[Q4_MOST];
+  for (uint32_t i = 0; i < g->n; i++) {
+    const struct node *linear = part_at(n, g->linear[i]);
+    w[i] = linear->args[Q4_W];
+    scales[i] = linear->extra[0];
+    bias[i] = linear->args[Q4_BIAS];
+  }
+  bool biased = !arg_is_null(p, part_at(n, g->linear[0]), Q4_BIAS);
+  bool together = g->n == 1 || (graph_join(p->g, w, g->n) && graph_join(p->g, scales, g->n) &&
+                                (!biased || graph_join(p->g, bias, g->n)));
+  if (!together) /* the pass looked: no constant is used twice */
+    return fail(p->err, SCONCE_BAD_GRAPH, "weights of a fused projection cannot lie together");
+  for (uint32_t i = g->n; i < Q4_MOST && g->glu == NO_NODE && g->add == NO_NODE; i++)
+    TRY(graph_scratch(p->g, VK_FLOAT32, 4, &n->extra[i - 1], p->err));
+  return SCONCE_OK;
+}
+
+const struct op ops_linear_q4_fused[] = {
+    {"sconce.linear_q4", .emit = emit_fused, .prepare = prepare_fused,
+     .kernels = {join_kernels, glu_kernels, add_kernels}},
+    {0},
+};
