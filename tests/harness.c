@@ -176,10 +176,12 @@ void test_note_operator(const char *name) {
   if (op && !was_noted(op) && n_noted < sizeof noted / sizeof *noted) noted[n_noted++] = op;
 }
 
+/* Of those that a file can name: a fused one has no scalars but those of its parts. */
 static void every_operator_was_swapped(void) {
   for (const struct op *const *family = op_families; *family; family++)
     for (const struct op *op = *family; op->name; op++)
-      if (!was_noted(op)) test_fail(__FILE__, __LINE__, "no test made a node of %s", op->name);
+      if (!op_is_fused(op) && !was_noted(op))
+        test_fail(__FILE__, __LINE__, "no test made a node of %s", op->name);
 }
 
 static void run_last_of_swapped(void) {

@@ -126,7 +126,7 @@ sconce_status graph_add_node(struct graph *g, struct text name, uint32_t index,
       return fail(err, SCONCE_BAD_GRAPH, "argument %u is value %u of %u", i, args[i], g->n_values);
   if (text_is(name, "et_vk.prepack.default")) return prepack(g, args, n_args, err);
   const struct op *op = op_find(name);
-  if (!op || !op->shape) /* a fused one is never in a file */
+  if (!op || op_is_fused(op))
     return fail(err, SCONCE_UNSUPPORTED, "this build has no such operator");
   if (n_args == 0 || (op->n_args && op->n_args != n_args))
     return fail(err, SCONCE_BAD_GRAPH, "%u arguments, expected %u", n_args, op->n_args);

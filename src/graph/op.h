@@ -34,6 +34,8 @@ struct op {
   const struct kernel
       *kernels[3]; /* its tables, for tests and checks; each ends with an empty row */
 };
+/* Only passes make one; no file can name it. Its parts have the shapes. */
+static inline bool op_is_fused(const struct op *op) { return !op->shape; }
 extern const struct op *const op_families[]; /* ops/registry.c: lists that end with an empty row */
 
 /* For a fused node whose kernel does not fit: the records that its parts would make alone. */
