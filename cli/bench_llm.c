@@ -113,22 +113,30 @@ static void print_row(const struct row *r, const char *format, bool first) {
 static void print_head(const struct llm *llm, const char *model, const char *format) {
   const sconce_device_info *d = sconce_device_describe(llm->device);
   sconce_stats s;
+  sconce_load_times load;
   sconce_method_stats(llm->method, &s);
+  sconce_method_load_times(llm->method, &load);
   if (!strcmp(format, "json")) {
     printf("{\"model\": ");
     cli_json_text(stdout, model);
     printf(", \"device\": ");
     cli_json_text(stdout, d->name);
-    printf(", \"library\": \"%s %s\", \"gpu_bytes\": %llu, \"results\": [\n ", d->library,
-           d->library_version, (unsigned long long)(s.gpu_persistent + s.gpu_transient));
+    printf(", \"library\": \"%s %s\", \"gpu_bytes\": %llu, ", d->library, d->library_version,
+           (unsigned long long)(s.gpu_persistent + s.gpu_transient));
+    printf("\"uploaded\": %llu, \"upload_ms\": %.3f, \"compile_ms\": %.3f, \"results\": [\n ",
+           (unsigned long long)load.uploaded, (double)load.upload_ns * 1e-6,
+           (double)load.compile_ns * 1e-6);
   } else if (!strcmp(format, "csv")) {
     puts("test,tokens,depth,tokens_per_s,sd,bandwidth_share");
   } else {
     char bytes[32];
-    printf("%s on %s (%s, %s %s), %s on the device\n\n| test | tokens/s | read bandwidth |\n"
-           "|---|---|---|\n",
-           model, d->name, d->api, d->library, d->library_version,
-           cli_bytes(bytes, s.gpu_persistent + s.gpu_transient));
+    printf("%s on %s (%s, %s %s), %s on the device\n", model, d->name, d->api, d->library,
+           d->library_version, cli_bytes(bytes, s.gpu_persistent + s.gpu_transient));
+    printf("loaded %s in %.0f ms (%.2f GB/s), kernels ready %.0f ms later\n\n",
+           cli_bytes(bytes, load.uploaded), (double)load.upload_ns * 1e-6,
+           load.upload_ns ? (double)load.uploaded / (double)load.upload_ns : 0,
+           (double)load.compile_ns * 1e-6);
+    puts("| test | tokens/s | read bandwidth |\n|---|---|---|");
   }
 }
 

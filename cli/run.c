@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 /* sconce run: one method, inputs from files or made up, outputs printed, saved, timed. */
 #include "cli.h"
+#include "sconce_dev.h"
 #include "tensor.h"
 
 #include <errno.h>
@@ -147,6 +148,12 @@ static void print_stats(const sconce_method *method) {
   sconce_stats s;
   char a[32], b[32], c[32], d[32], e[32];
   sconce_method_stats(method, &s);
+  sconce_load_times load;
+  sconce_method_load_times(method, &load);
+  printf("load: %s to the device in %.1f ms (%.2f GB/s), kernels ready %.1f ms later\n",
+         cli_bytes(a, load.uploaded), (double)load.upload_ns * 1e-6,
+         load.upload_ns ? (double)load.uploaded / (double)load.upload_ns : 0,
+         (double)load.compile_ns * 1e-6);
   printf("GPU memory: %s persistent, %s transient, %s staging, %s parameters; host: %s\n",
          cli_bytes(a, s.gpu_persistent), cli_bytes(b, s.gpu_transient), cli_bytes(c, s.gpu_staging),
          cli_bytes(d, s.gpu_params), cli_bytes(e, s.host));

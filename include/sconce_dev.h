@@ -77,6 +77,14 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_measure_kernels(sconce_device *devi
                                                              const sconce_kernels_desc *desc,
                                                              sconce_error *err);
 
+/* Where a method's opening went; nanoseconds. Kernels are compiled while constants are uploaded. */
+typedef struct sconce_load_times {
+  uint64_t uploaded;   /* bytes of constants that went to the device */
+  uint64_t upload_ns;  /* until they were there */
+  uint64_t compile_ns; /* from then until the kernels were there too */
+} sconce_load_times;
+SCONCE_API void sconce_method_load_times(const sconce_method *method, sconce_load_times *out);
+
 /* Where the host's time went in the calls of a method since it was opened; nanoseconds. */
 typedef struct sconce_call_times {
   uint64_t calls;     /* that were begun */

@@ -163,7 +163,7 @@ sconce_status op_load(struct op_test *t, const char *force, sconce_error *err) {
   struct gpu *gpu = test_gpu();
   if (!gpu) return fail(err, SCONCE_NO_DEVICE, "no device");
   TRY(graph_finish(&t->graph, err));
-  TRY(exec_init(&t->exec, gpu, &t->graph, err));
+  TRY(exec_init(&t->exec, gpu, &t->graph, NULL, 0, err));
   graph_begin(&t->graph);
   t->loaded = true;
   return SCONCE_OK;

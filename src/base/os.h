@@ -47,6 +47,19 @@ void os_library_close(void *library);
 bool os_program_folder(char *out, size_t size);
 bool os_module_folder(char *out, size_t size);
 
+/* Threads that all run one function. The team stays where it is until it was joined. */
+enum { OS_TEAM_MAX = 8 };
+struct os_team {
+  void (*work)(void *user);
+  void *user;
+  void *threads[OS_TEAM_MAX];
+  uint32_t n;
+};
+/* As many of n as the system gives, which may be none. */
+void os_team_start(struct os_team *team, uint32_t n, void (*work)(void *user), void *user);
+void os_team_join(struct os_team *team);
+uint32_t os_cores(void); /* at least 1 */
+
 uint64_t os_clock_ns(void); /* monotonic */
 void os_sleep_ns(uint64_t ns);
 

@@ -6,7 +6,9 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -156,6 +158,35 @@ bool os_module_folder(char *out, size_t size) {
   if (!dladdr(&anchor, &info) || !info.dli_fname) return false;
   int n = snprintf(out, size, "%s", info.dli_fname);
   return n > 0 && (size_t)n < size && keep_folder(out);
+}
+
+_Static_assert(sizeof(pthread_t) <= sizeof(void *), "a thread's handle fits a pointer");
+
+static void *run_team(void *given) {
+  struct os_team *team = given;
+  team->work(team->user);
+  return NULL;
+}
+
+void os_team_start(struct os_team *team, uint32_t n, void (*work)(void *), void *user) {
+  *team = (struct os_team){.work = work, .user = user};
+  for (pthread_t thread; team->n < n && team->n < OS_TEAM_MAX; team->n++) {
+    if (pthread_create(&thread, NULL, run_team, team) != 0) return;
+    memcpy(&team->threads[team->n], &thread, sizeof thread);
+  }
+}
+
+void os_team_join(struct os_team *team) {
+  while (team->n) {
+    pthread_t thread;
+    memcpy(&thread, &team->threads[--team->n], sizeof thread);
+    pthread_join(thread, NULL);
+  }
+}
+
+uint32_t os_cores(void) {
+  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  return n < 1 ? 1 : (uint32_t)n;
 }
 
 uint64_t os_clock_ns(void) {

@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "gpu/gpu.h"
 
+#include <stdatomic.h>
+
 #include "wgpu.h" /* includes webgpu.h */
 
 /* Functions that both libraries have. */
@@ -91,6 +93,9 @@ struct flavour {
   void (*poll)(const struct gpu *gpu, bool block);
   float (*timestamp_period)(const struct gpu *gpu); /* nanoseconds a tick */
   WGPUShaderModule (*create_module)(const struct gpu *gpu, const WGPUShaderModuleDescriptor *desc);
+  /* Compiles on threads of the library's own; NULL: many threads may compile at once instead. */
+  void (*create_pipeline_later)(const struct gpu *gpu, const WGPUComputePipelineDescriptor *desc,
+                                WGPUCreateComputePipelineAsyncCallbackInfo callback);
 };
 extern const struct flavour *const flavours[]; /* ends with NULL; the first is the default */
 
@@ -115,10 +120,15 @@ struct gpu {
   WGPUQueue queue;
   sconce_device_info info;
   struct gpu_stats stats;
-  struct gpu_kernel *kernels; /* list */
-  struct scope_answer answer; /* here and not on a stack: a late callback must find it */
+  struct gpu_kernel *kernels;  /* list */
+  struct scope_answer answer;  /* here and not on a stack: a late callback must find it */
+  struct gpu_compile *orphans; /* whose callbacks had not come when the device was lost */
   bool work_done;
-  bool lost;
+  bool team_works;         /* threads are compiling: see compile.c */
+  atomic_flag team_failed; /* the first of them that fails outside any scope writes team_error */
+  sconce_error team_error;
+  atomic_flag losing;
+  atomic_bool lost;   /* once it is true, loss is whole */
   sconce_error loss;  /* why */
   sconce_error stray; /* an error outside any scope, or a late one of a submit; status 0: none */
 };
@@ -170,7 +180,27 @@ void scope_end_late(struct gpu *gpu);
 
 /* Fills in the subgroup sizes where the library does not tell them. */
 SCONCE_CHECK sconce_status probe_subgroups(struct gpu *gpu, sconce_error *err);
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+struct gpu_kernel *kernel_find(struct gpu *gpu, const struct kernel *row,
+                               const struct gpu_constants *constants);
+bool kernel_is(const struct gpu_kernel *k, const struct kernel *row,
+               const struct gpu_constants *constants);
+/* Not yet compiled, in no list. */
+SCONCE_CHECK sconce_status kernel_open(struct gpu *gpu, const struct kernel *row,
+                                       const struct gpu_constants *constants,
+                                       struct gpu_kernel **out, sconce_error *err);
+void kernel_close(struct gpu_kernel *k);
+void kernel_keep(struct gpu_kernel *k); /* in the device's cache */
 void kernels_free(struct gpu *gpu);
+
+/* Its shader, checked against the device's limits; in the arena. */
+SCONCE_CHECK sconce_status kernel_text(struct gpu_kernel *k, struct arena *arena, const char **out,
+                                       sconce_error *err);
+SCONCE_CHECK sconce_status kernel_compile(struct gpu_kernel *k, const char *text,
+                                          sconce_error *err);
+void orphans_free(struct gpu *gpu);
 
 /* Lets callbacks run until *done; gives up some time after the device was lost. */
 void wait_until(struct gpu *gpu, const bool *done);

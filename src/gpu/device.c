@@ -224,7 +224,8 @@ static void on_lost(WGPUDevice const *device, WGPUDeviceLostReason reason, WGPUS
                     void *user, void *unused) {
   (void)device, (void)unused;
   struct gpu *gpu = user;
-  if (reason == WGPUDeviceLostReason_CallbackCancelled || gpu->lost) return;
+  if (reason == WGPUDeviceLostReason_CallbackCancelled || atomic_flag_test_and_set(&gpu->losing))
+    return;
   char text[600];
   copy_view(text, sizeof text, message);
   fail(&gpu->loss, SCONCE_DEVICE_LOST, "the device is lost: %s", *text ? text : "no reason given");
@@ -237,6 +238,11 @@ static void on_error(WGPUDevice const *device, WGPUErrorType type, WGPUStringVie
   struct gpu *gpu = user;
   char text[900];
   copy_view(text, sizeof text, message);
+  if (gpu->team_works) { /* on any thread */
+    if (!atomic_flag_test_and_set(&gpu->team_failed))
+      fail(&gpu->team_error, SCONCE_GPU_ERROR, "%s", text);
+    return;
+  }
   log_write(&gpu->log, SCONCE_LOG_ERROR, "GPU error outside any call: %s", text);
   if (gpu->stray.status == SCONCE_OK) fail(&gpu->stray, SCONCE_GPU_ERROR, "%s", text);
 }
@@ -317,7 +323,10 @@ sconce_status gpu_open(struct gpu **out, const struct gpu_desc *desc, sconce_err
   TRY(config_read(&config, desc->disable, desc->limits, err));
   struct gpu *gpu = block_resize(&desc->allocator, NULL, 0, sizeof *gpu);
   if (!gpu) return fail(err, SCONCE_NO_MEMORY, "no memory for a device");
-  *gpu = (struct gpu){.allocator = desc->allocator, .log = desc->log};
+  *gpu = (struct gpu){.allocator = desc->allocator,
+                      .log = desc->log,
+                      .team_failed = ATOMIC_FLAG_INIT,
+                      .losing = ATOMIC_FLAG_INIT};
   sconce_status status = open_adapter(gpu, desc, err);
   if (status == SCONCE_OK) status = request_device(gpu, &config, err);
   if (status == SCONCE_OK) status = probe_subgroups(gpu, err);
@@ -337,7 +346,8 @@ void gpu_close(struct gpu *gpu) {
   kernels_free(gpu);
   if (gpu->queue) api->QueueRelease(gpu->queue);
   if (gpu->device) {
-    gpu->lost = true; /* what destroying reports is no news */
+    (void)atomic_flag_test_and_set(&gpu->losing); /* what destroying reports is no news */
+    gpu->lost = true;
     api->DeviceDestroy(gpu->device);
     api->DeviceRelease(gpu->device);
   }
@@ -346,6 +356,7 @@ void gpu_close(struct gpu *gpu) {
     api->InstanceProcessEvents(gpu->instance); /* last callbacks, while gpu is still there */
     api->InstanceRelease(gpu->instance);
   }
+  orphans_free(gpu);
   loader_close(&gpu->api);
   sconce_allocator allocator = gpu->allocator;
   block_resize(&allocator, gpu, sizeof *gpu, 0);
@@ -358,7 +369,8 @@ const struct gpu_stats *gpu_stats(const struct gpu *gpu) { return &gpu->stats; }
 void gpu_lose(struct gpu *gpu) {
   gpu->api.DeviceDestroy(gpu->device);
   gpu->api.flavour->poll(gpu, false);
-  if (!gpu->lost) fail(&gpu->loss, SCONCE_DEVICE_LOST, "the device is lost: destroyed");
+  if (!atomic_flag_test_and_set(&gpu->losing))
+    fail(&gpu->loss, SCONCE_DEVICE_LOST, "the device is lost: destroyed");
   gpu->lost = true;
 }
 

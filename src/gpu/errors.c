@@ -14,6 +14,7 @@ static const WGPUErrorFilter filters[] = {WGPUErrorFilter_OutOfMemory, WGPUError
 enum { FILTERS = 2 };
 
 void scope_begin(struct gpu *gpu) {
+  if (gpu->team_works) return; /* the team's scope is everybody's */
   for (int i = 0; i < FILTERS; i++) gpu->api.DevicePushErrorScope(gpu->device, filters[i]);
 }
 
@@ -53,7 +54,7 @@ static void pop(struct gpu *gpu, WGPUPopErrorScopeCallback callback, void *user)
 
 sconce_status scope_end(struct gpu *gpu, sconce_error *err, const char *doing, ...) {
   sconce_error first = {0};
-  for (int i = 0; i < FILTERS; i++) {
+  for (int i = 0; i < FILTERS && !gpu->team_works; i++) {
     gpu->answer = (struct scope_answer){0};
     pop(gpu, on_popped, &gpu->answer);
     wait_until(gpu, &gpu->answer.done);

@@ -207,6 +207,21 @@ static float dawn_timestamp_period(const struct gpu *gpu) {
   return 1.0f; /* Dawn resolves to nanoseconds itself */
 }
 
+static void dawn_create_pipeline_later(const struct gpu *gpu,
+                                       const WGPUComputePipelineDescriptor *desc,
+                                       WGPUCreateComputePipelineAsyncCallbackInfo callback) {
+  WGPUFuture (*create)(WGPUDevice, WGPUComputePipelineDescriptor const *,
+                       WGPUCreateComputePipelineAsyncCallbackInfo);
+  *(void **)&create = symbol(&gpu->api, "wgpuDeviceCreateComputePipelineAsync");
+  if (create) {
+    create(gpu->device, desc, callback);
+    return;
+  }
+  callback.callback(WGPUCreatePipelineAsyncStatus_InternalError, NULL,
+                    view("the library has no wgpuDeviceCreateComputePipelineAsync"),
+                    callback.userdata1, callback.userdata2);
+}
+
 static const struct flavour dawn = {
     .name = "Dawn",
     .alias = "dawn",
@@ -223,6 +238,7 @@ static const struct flavour dawn = {
     .poll = dawn_poll,
     .timestamp_period = dawn_timestamp_period,
     .create_module = plain_module,
+    .create_pipeline_later = dawn_create_pipeline_later,
 };
 
 const struct flavour *const flavours[] = {&wgpu_native, &dawn, NULL};

@@ -2,7 +2,8 @@
  *
  * Every call that can fail reports the driver's own words with what was being done. A lost device
  * fails every later call with SCONCE_DEVICE_LOST and lets every object be closed. Nothing here
- * needs a thread; waiting is polling under a blocking wrapper. */
+ * needs a thread (compiling ahead uses them where it can); waiting is polling under a blocking
+ * wrapper. */
 #ifndef GPU_GPU_H
 #define GPU_GPU_H
 
@@ -72,6 +73,14 @@ SCONCE_CHECK sconce_status gpu_kernel_get(struct gpu *gpu, const struct kernel *
 /* Compiles a row; only its shader, if the device cannot run it (see kernel_runs). */
 SCONCE_CHECK sconce_status gpu_kernel_check(struct gpu *gpu, const struct kernel *row,
                                             sconce_error *err);
+/* Compiles rows ahead while the caller does something else on this device: writes, empty submits
+ * and waiting. What compiles is in the cache after `end`; what does not is said in the log, and
+ * again where it is used. `end` fails only for what else went wrong in between. */
+struct gpu_compile;
+SCONCE_CHECK sconce_status gpu_compile_begin(struct gpu *gpu, const struct kernel *const *rows,
+                                             uint32_t n, struct gpu_compile **out,
+                                             sconce_error *err);
+SCONCE_CHECK sconce_status gpu_compile_end(struct gpu_compile *c, sconce_error *err); /* NULL: ok */
 /* Calls each for every compiled kernel, with how often it was dispatched. */
 void gpu_kernels(const struct gpu *gpu,
                  void (*each)(void *user, const struct kernel *kernel, uint64_t dispatches),

@@ -1,7 +1,6 @@
-/* Pipelines from one cache, and bind groups. */
+/* The cache of compiled kernels, and bind groups. */
 #include "gpu/api.h"
 
-#include <stdio.h>
 #include <string.h>
 
 struct caps gpu_caps(const struct gpu *gpu) {
@@ -30,157 +29,23 @@ static bool same_constants(const struct gpu_constants *a, const struct gpu_const
 
 static bool same_set(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : "") == 0; }
 
-static struct gpu_kernel *find(struct gpu *gpu, const struct kernel *row,
+bool kernel_is(const struct gpu_kernel *k, const struct kernel *row,
+               const struct gpu_constants *constants) {
+  return k->row.wgsl == row->wgsl && same_set(k->row.set, row->set) &&
+         same_constants(&k->constants, constants);
+}
+
+struct gpu_kernel *kernel_find(struct gpu *gpu, const struct kernel *row,
                                const struct gpu_constants *constants) {
   for (struct gpu_kernel *k = gpu->kernels; k; k = k->next)
-    if (k->row.wgsl == row->wgsl && same_set(k->row.set, row->set) &&
-        same_constants(&k->constants, constants))
-      return k;
+    if (kernel_is(k, row, constants)) return k;
   return NULL;
 }
 
-static WGPUBufferBindingType binding_type(uint8_t kind) {
-  switch (kind) {
-  case BIND_READ:
-    return WGPUBufferBindingType_ReadOnlyStorage;
-  case BIND_WRITE:
-    return WGPUBufferBindingType_Storage;
-  default:
-    return WGPUBufferBindingType_Uniform;
-  }
-}
-
-static WGPUBindGroupLayout create_layout(struct gpu *gpu, const struct wgsl *wgsl) {
-  WGPUBindGroupLayoutEntry entries[BINDINGS_MAX] = {0};
-  for (uint32_t i = 0; i < wgsl->n_bindings; i++)
-    entries[i] = (WGPUBindGroupLayoutEntry){.binding = i,
-                                            .visibility = WGPUShaderStage_Compute,
-                                            .buffer.type = binding_type(wgsl->bindings[i])};
-  return gpu->api.DeviceCreateBindGroupLayout(
-      gpu->device, &(WGPUBindGroupLayoutDescriptor){.label = view(wgsl->name),
-                                                    .entryCount = wgsl->n_bindings,
-                                                    .entries = entries});
-}
-
-static WGPUComputePipeline create_pipeline(struct gpu *gpu, const struct gpu_kernel *k,
-                                           WGPUShaderModule module, const char *label) {
-  WGPUPipelineLayout layout = gpu->api.DeviceCreatePipelineLayout(
-      gpu->device, &(WGPUPipelineLayoutDescriptor){.label = view(label),
-                                                   .bindGroupLayoutCount = 1,
-                                                   .bindGroupLayouts = &k->layout});
-  WGPUConstantEntry constants[GPU_CONSTANTS_MAX] = {0};
-  for (uint32_t i = 0; i < k->constants.n; i++)
-    constants[i] = (WGPUConstantEntry){.key = view(k->constants.item[i].name),
-                                       .value = k->constants.item[i].value};
-  WGPUComputePipeline pipeline = gpu->api.DeviceCreateComputePipeline(
-      gpu->device, &(WGPUComputePipelineDescriptor){.label = view(label),
-                                                    .layout = layout,
-                                                    .compute = {.module = module,
-                                                                .entryPoint = view("main"),
-                                                                .constantCount = k->constants.n,
-                                                                .constants = constants}});
-  if (layout) gpu->api.PipelineLayoutRelease(layout);
-  return pipeline;
-}
-
-static void label_of(const struct kernel *row, char out[120]) {
-  snprintf(out, 120, "%s/%s", row->wgsl->name, row->name);
-}
-
-static sconce_status create_module(struct gpu *gpu, const struct kernel *row, const char *text,
-                                   WGPUShaderModule *out, sconce_error *err) {
-  char label[120];
-  label_of(row, label);
-  scope_begin(gpu);
-  WGPUShaderSourceWGSL source = {.chain.sType = WGPUSType_ShaderSourceWGSL, .code = view(text)};
-  *out = gpu->api.flavour->create_module(
-      gpu, &(WGPUShaderModuleDescriptor){.nextInChain = &source.chain, .label = view(label)});
-  return scope_end(gpu, err, "compiling shader '%s'", label);
-}
-
-/* A module that did not compile must not reach a pipeline, hence two scopes. */
-static sconce_status compile(struct gpu *gpu, struct gpu_kernel *k, const char *text,
-                             sconce_error *err) {
-  char label[120];
-  label_of(&k->row, label);
-  WGPUShaderModule module;
-  sconce_status status = create_module(gpu, &k->row, text, &module, err);
-  if (status == SCONCE_OK) {
-    scope_begin(gpu);
-    k->layout = create_layout(gpu, k->row.wgsl);
-    k->pipeline = create_pipeline(gpu, k, module, label);
-    status = scope_end(gpu, err, "creating pipeline '%s'", label);
-  }
-  if (module) gpu->api.ShaderModuleRelease(module);
-  return status;
-}
-
-sconce_status gpu_kernel_check(struct gpu *gpu, const struct kernel *row, sconce_error *err) {
-  struct gpu_kernel *kernel;
-  const struct caps caps = gpu_caps(gpu);
-  if (kernel_runs(row, &caps)) return gpu_kernel_get(gpu, row, NULL, &kernel, err);
-  struct arena scratch;
-  arena_init(&scratch, &gpu->allocator);
-  const char *text = NULL;
-  WGPUShaderModule module = NULL;
-  sconce_status status = wgsl_compose(&scratch, row, gpu->api.flavour->dialect, &text, err);
-  if (status == SCONCE_OK) status = create_module(gpu, row, text, &module, err);
-  if (module) gpu->api.ShaderModuleRelease(module);
-  arena_free(&scratch);
-  return status;
-}
-
-static void release(struct gpu_kernel *k) {
-  struct gpu *gpu = k->gpu;
-  if (k->pipeline) gpu->api.ComputePipelineRelease(k->pipeline);
-  if (k->layout) gpu->api.BindGroupLayoutRelease(k->layout);
-  block_resize(&gpu->allocator, k, sizeof *k, 0);
-}
-
-static bool constant_value(void *user, struct text name, double *out) {
-  const struct gpu_constants *constants = user;
-  for (uint32_t i = 0; i < constants->n; i++)
-    if (text_is(name, constants->item[i].name)) {
-      *out = constants->item[i].value;
-      return true;
-    }
-  return false;
-}
-
-/* wgpu-native compiles sizes beyond the device's limits when they come from an override. */
-static sconce_status check_size(struct gpu_kernel *k, const char *text, sconce_error *err) {
-  const sconce_device_info *info = &k->gpu->info;
-  uint32_t size[3];
-  if (!wgsl_workgroup_size(text, constant_value, &k->constants, size)) return SCONCE_OK;
-  uint64_t all = (uint64_t)size[0] * size[1] * size[2];
-  bool fits = all <= info->max_workgroup_invocations;
-  for (int i = 0; i < 3; i++) fits &= size[i] <= info->max_workgroup_size[i];
-  if (fits) return SCONCE_OK;
-  return fail(err, SCONCE_UNSUPPORTED,
-              "kernel '%s/%s' has workgroups of %u x %u x %u, the device allows %u threads",
-              k->row.wgsl->name, k->row.name, size[0], size[1], size[2],
-              info->max_workgroup_invocations);
-}
-
-static sconce_status make(struct gpu *gpu, struct gpu_kernel *k, sconce_error *err) {
-  struct arena scratch;
-  arena_init(&scratch, &gpu->allocator);
-  const char *text = NULL;
-  sconce_status status = wgsl_compose(&scratch, &k->row, gpu->api.flavour->dialect, &text, err);
-  if (status == SCONCE_OK) status = check_size(k, text, err);
-  if (status == SCONCE_OK) status = compile(gpu, k, text, err);
-  arena_free(&scratch);
-  return status;
-}
-
-sconce_status gpu_kernel_get(struct gpu *gpu, const struct kernel *row,
-                             const struct gpu_constants *constants, struct gpu_kernel **out,
-                             sconce_error *err) {
-  static const struct gpu_constants none = {0};
-  if (!constants) constants = &none;
-  *out = find(gpu, row, constants);
-  if (*out) return SCONCE_OK;
-  TRY(gpu_check(gpu, err));
+sconce_status kernel_open(struct gpu *gpu, const struct kernel *row,
+                          const struct gpu_constants *constants, struct gpu_kernel **out,
+                          sconce_error *err) {
+  *out = NULL;
   const struct caps caps = gpu_caps(gpu);
   if (!caps_offer(&caps, row->needs))
     return fail(err, SCONCE_UNSUPPORTED, "kernel '%s/%s' needs%s%s%s, which is not in use here",
@@ -190,14 +55,49 @@ sconce_status gpu_kernel_get(struct gpu *gpu, const struct kernel *row,
   struct gpu_kernel *k = block_resize(&gpu->allocator, NULL, 0, sizeof *k);
   if (!k) return fail(err, SCONCE_NO_MEMORY, "no memory for kernel '%s'", row->wgsl->name);
   *k = (struct gpu_kernel){.gpu = gpu, .row = *row, .constants = *constants};
-  sconce_status status = make(gpu, k, err);
+  *out = k;
+  return SCONCE_OK;
+}
+
+void kernel_close(struct gpu_kernel *k) {
+  struct gpu *gpu = k->gpu;
+  if (k->pipeline) gpu->api.ComputePipelineRelease(k->pipeline);
+  if (k->layout) gpu->api.BindGroupLayoutRelease(k->layout);
+  block_resize(&gpu->allocator, k, sizeof *k, 0);
+}
+
+void kernel_keep(struct gpu_kernel *k) {
+  k->next = k->gpu->kernels;
+  k->gpu->kernels = k;
+  k->gpu->stats.kernels++;
+}
+
+static sconce_status make(struct gpu_kernel *k, sconce_error *err) {
+  struct arena scratch;
+  arena_init(&scratch, &k->gpu->allocator);
+  const char *text = NULL;
+  sconce_status status = kernel_text(k, &scratch, &text, err);
+  if (status == SCONCE_OK) status = kernel_compile(k, text, err);
+  arena_free(&scratch);
+  return status;
+}
+
+sconce_status gpu_kernel_get(struct gpu *gpu, const struct kernel *row,
+                             const struct gpu_constants *constants, struct gpu_kernel **out,
+                             sconce_error *err) {
+  static const struct gpu_constants none = {0};
+  if (!constants) constants = &none;
+  *out = kernel_find(gpu, row, constants);
+  if (*out) return SCONCE_OK;
+  TRY(gpu_check(gpu, err));
+  struct gpu_kernel *k;
+  TRY(kernel_open(gpu, row, constants, &k, err));
+  sconce_status status = make(k, err);
   if (status != SCONCE_OK) {
-    release(k);
+    kernel_close(k);
     return status;
   }
-  k->next = gpu->kernels;
-  gpu->kernels = k;
-  gpu->stats.kernels++;
+  kernel_keep(k);
   *out = k;
   return SCONCE_OK;
 }
@@ -207,7 +107,7 @@ void kernels_free(struct gpu *gpu) {
     struct gpu_kernel *k = gpu->kernels;
     gpu->kernels = k->next;
     gpu->stats.kernels--;
-    release(k);
+    kernel_close(k);
   }
 }
 

@@ -56,7 +56,7 @@ static sconce_status open_flights(struct exec *x, sconce_error *err) {
   return gpu_read_open(x->gpu, first->size, &first->read, err);
 }
 
-static sconce_status create_buffers(struct exec *x, sconce_error *err) {
+static sconce_status open_buffers(struct exec *x, sconce_error *err) {
   static const char *const names[] = {"constant", "state", "input", "output", "transient"};
   const struct graph *g = x->graph;
   x->buffers = arena_new(x->arena, struct gpu_buffer *, g->n_buffers);
@@ -65,20 +65,39 @@ static sconce_status create_buffers(struct exec *x, sconce_error *err) {
   x->copies = arena_new(x->arena, struct gpu_copy, g->n_outputs + 1);
   if (!x->buffers || !x->bound || !x->kept || !x->copies)
     return fail(err, SCONCE_NO_MEMORY, "no memory for %u buffers", g->n_buffers);
-  struct upload upload = {.gpu = x->gpu, .allocator = &x->arena->allocator, .fresh = true};
   for (uint32_t i = 0; i < g->n_buffers; i++) {
     const struct buffer *b = &g->buffers[i];
     TRY(gpu_buffer_open(x->gpu, use_of(b->kind), b->size, names[b->kind], &x->buffers[i], err));
-    if (use_of(b->kind) != GPU_PERSISTENT) continue;
-    for (uint32_t id = b->value; id != NO_VALUE; id = g->values[id].tensor.joined)
-      TRY(upload_constant(&upload, x->buffers[i], &g->values[id].tensor, err));
   }
   return open_flights(x, err);
 }
 
-sconce_status exec_init(struct exec *x, struct gpu *gpu, struct graph *graph, sconce_error *err) {
+static sconce_status upload_all(struct exec *x, sconce_error *err) {
+  const struct graph *g = x->graph;
+  struct upload upload = {.gpu = x->gpu, .allocator = &x->arena->allocator, .fresh = true};
+  const uint64_t start = os_clock_ns();
+  for (uint32_t i = 0; i < g->n_buffers; i++) {
+    if (use_of(g->buffers[i].kind) != GPU_PERSISTENT) continue;
+    for (uint32_t id = g->buffers[i].value; id != NO_VALUE; id = g->values[id].tensor.joined)
+      TRY(upload_constant(&upload, x->buffers[i], &g->values[id].tensor, err));
+  }
+  x->uploaded = upload.bytes;
+  x->upload_ns = os_clock_ns() - start;
+  return SCONCE_OK;
+}
+
+sconce_status exec_init(struct exec *x, struct gpu *gpu, struct graph *graph,
+                        const struct kernel *const *rows, uint32_t n_rows, sconce_error *err) {
   *x = (struct exec){.gpu = gpu, .graph = graph, .arena = &graph->arena, .token = NO_VALUE};
-  return create_buffers(x, err);
+  TRY(open_buffers(x, err));
+  struct gpu_compile *compile;
+  TRY(gpu_compile_begin(gpu, rows, n_rows, &compile, err));
+  sconce_status status = upload_all(x, err);
+  const uint64_t start = os_clock_ns();
+  sconce_error late;
+  sconce_status compiled = gpu_compile_end(compile, status == SCONCE_OK ? err : &late);
+  x->compile_ns = os_clock_ns() - start;
+  return status == SCONCE_OK ? compiled : status;
 }
 
 void exec_free(struct exec *x) {

@@ -50,10 +50,15 @@ struct exec {
   struct gpu_read *part;       /* for scalars that only the device knows; opened when needed */
   uint64_t records_written;    /* parameter slots rewritten, ever */
   uint64_t bind_ns, submit_ns; /* of the host in exec_begin, ever */
+  uint64_t uploaded;           /* bytes of constants */
+  uint64_t upload_ns;          /* that took */
+  uint64_t compile_ns;         /* more until the kernels were there too */
 };
 
-/* After graph_finish: creates the buffers and uploads the constants. */
+/* After graph_finish: creates the buffers and uploads the constants; rows that calls will need are
+ * compiled meanwhile. */
 SCONCE_CHECK sconce_status exec_init(struct exec *x, struct gpu *gpu, struct graph *graph,
+                                     const struct kernel *const *rows, uint32_t n_rows,
                                      sconce_error *err);
 void exec_free(struct exec *x);
 /* Puts state (KV caches) back to what the file says. */

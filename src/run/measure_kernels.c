@@ -227,7 +227,7 @@ static sconce_status load_graph(struct bench *b, sconce_error *err) {
     return err->status;
   }
   TRY(graph_finish(g, err));
-  TRY(exec_init(&b->exec, b->gpu, g, err));
+  TRY(exec_init(&b->exec, b->gpu, g, NULL, 0, err));
   for (uint32_t i = 0; i < g->n_inputs; i++) {
     const struct tensor *t = &g->values[g->inputs[i]].tensor;
     TRY(exec_write(&b->exec, g->inputs[i], t->host, tensor_nbytes(t), err));

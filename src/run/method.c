@@ -2,6 +2,7 @@
 #include "base/os.h"
 #include "run/convert.h"
 #include "run/model.h"
+#include "run/rehearse.h"
 #include "sconce_dev.h"
 
 #include <inttypes.h>
@@ -85,6 +86,17 @@ static sconce_status init_borders(sconce_method *m, const struct pte_method *pm,
   return SCONCE_OK;
 }
 
+static sconce_status rehearse_calls(sconce_method *m, const struct pte_method *pm,
+                                    struct rehearsal *out, sconce_error *err) {
+  bool *live = arena_new(&m->arena, bool, pm->n_inputs);
+  if (!live) return fail(err, SCONCE_NO_MEMORY, "no memory for borders");
+  for (uint32_t i = 0; i < pm->n_inputs; i++) {
+    struct pte_value v = pte_value(pm, (uint32_t)fb_i32_at(pm->inputs, i));
+    live[i] = v.kind == PTE_TENSOR && v.tensor.dynamism != PTE_STATIC;
+  }
+  return rehearse(&m->graph, &m->draw, live, out, err);
+}
+
 static sconce_status build(sconce_method *m, const char *name, sconce_error *err) {
   struct pte_method pm;
   if (!pte_find_method(&m->model->pte, text_of(name), &pm))
@@ -92,7 +104,13 @@ static sconce_status build(sconce_method *m, const char *name, sconce_error *err
   TRY(program_build(&m->graph, m->model, &pm, &m->draw, err));
   TRY(graph_finish(&m->graph, err));
   TRY(init_borders(m, &pm, err));
-  TRY(exec_init(&m->exec, m->model->device->gpu, &m->graph, err));
+  struct rehearsal calls;
+  TRY(rehearse_calls(m, &pm, &calls, err));
+  TRY(exec_init(&m->exec, m->model->device->gpu, &m->graph, calls.rows, calls.n, err));
+  const struct exec *x = &m->exec;
+  log_write(&m->model->device->log, SCONCE_LOG_DEBUG,
+            "%" PRIu64 " bytes to the device in %.1f ms, its %u kernels %.1f ms later", x->uploaded,
+            (double)x->upload_ns * 1e-6, calls.n, (double)x->compile_ns * 1e-6);
   return SCONCE_OK;
 }
 
@@ -479,6 +497,13 @@ void sconce_method_times(const sconce_method *m, sconce_call_times *out) {
                              .bind_ns = m->exec.bind_ns,
                              .submit_ns = m->exec.submit_ns,
                              .wait_ns = m->wait_ns};
+}
+
+void sconce_method_load_times(const sconce_method *m, sconce_load_times *out) {
+  if (!m || !out) return;
+  *out = (sconce_load_times){.uploaded = m->exec.uploaded,
+                             .upload_ns = m->exec.upload_ns,
+                             .compile_ns = m->exec.compile_ns};
 }
 
 static sconce_status start_for_clock(sconce_method *m, sconce_error *err) {

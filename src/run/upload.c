@@ -32,6 +32,7 @@ static sconce_status put(struct upload *u, struct gpu_buffer *to, uint64_t offse
     size_t n = bytes.size - at < STEP ? bytes.size - at : STEP;
     TRY(gpu_write(to, offset + at, bytes.data + at, n, err));
     u->waiting += n;
+    u->bytes += n;
     if (u->waiting >= STEP) TRY(flush(u, err));
   }
   return SCONCE_OK;

@@ -10,6 +10,7 @@ struct upload {
   const sconce_allocator *allocator;
   bool fresh;       /* the buffers are new and so zero */
   uint64_t waiting; /* bytes that the driver may still hold a copy of */
+  uint64_t bytes;   /* written so far */
 };
 
 /* Straight from the file's bytes. */

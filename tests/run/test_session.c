@@ -568,6 +568,7 @@ static void the_context_can_be_filled(void) {
   for (int i = 0; i <= CONTEXT; i++) ids[i] = i < N_STORY ? story[i] : 300 + i * 37 % 4000;
   if (stepwise && open_all(&f, STORIES)) {
     CHECK_EQ(sconce_session_describe(f.session).context, CONTEXT);
+    const uint32_t kernels = gpu_stats(f.device->gpu)->kernels;
     CHECK_OK(sconce_session_prompt(f.session, ids, MOST, NULL, NULL, &err), err);
     for (int i = MOST; i < CONTEXT; i++)
       CHECK_OK(sconce_session_append(f.session, ids[i], &err), err);
@@ -580,9 +581,32 @@ static void the_context_can_be_filled(void) {
     CHECK_OK(sconce_session_rewind(f.session, KEPT, &err), err); /* the last few in one call */
     CHECK_OK(sconce_session_prompt(f.session, ids, CONTEXT, NULL, NULL, &err), err);
     CHECK_NEAR(distance(stepwise, sconce_session_logits(f.session), 32000), 0, 1e-3);
+    CHECK_EQ(gpu_stats(f.device->gpu)->kernels, kernels); /* the load foresaw all */
   }
   close_all(&f);
   free(stepwise);
+}
+
+/* Prompts of any length, steps at any depth, tokens chosen in any way: the load foresaw them. */
+static void nothing_is_compiled_after_the_load(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  if (open_all(&f, STORIES)) {
+    const uint32_t kernels = gpu_stats(f.device->gpu)->kernels;
+    CHECK(kernels > 10);
+    for (int drawn = 0; drawn < 2; drawn++) {
+      reopen_session(&f, drawn ? 0.8f : 0, 15);
+      for (size_t n = 1; n <= N_STORY && !test_failed(); n += test_gpu_is_slow() ? 9 : 3) {
+        sconce_choice c;
+        CHECK_OK(sconce_session_rewind(f.session, 0, &err), err);
+        CHECK_OK(sconce_session_prompt(f.session, story, n, NULL, NULL, &err), err);
+        CHECK_OK(sconce_session_next(f.session, &c, &err), err);
+        CHECK_OK(sconce_session_next(f.session, &c, &err), err);
+      }
+    }
+    CHECK_EQ(gpu_stats(f.device->gpu)->kernels, kernels);
+  }
+  close_all(&f);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -669,6 +693,7 @@ const struct test suite_session[] = {
     TEST(parts_of_a_prompt_give_the_logits_of_the_whole),
     TEST(a_saved_session_goes_on_the_same),
     TEST(the_context_can_be_filled),
+    TEST(nothing_is_compiled_after_the_load),
     TEST(a_thousand_steps_allocate_nothing),
     TEST(every_failing_allocation_is_survived),
     {0},

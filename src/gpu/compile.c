@@ -1,0 +1,360 @@
+/* Pipelines: one compiled now, or many while the caller does something else.
+ *
+ * Dawn compiles on threads of its own and calls back. wgpu-native lets a team of ours call it, but
+ * its error scopes are one stack for all threads: while a team works nobody else opens a scope, one
+ * holds them all, and if it caught anything the kernels are compiled again one by one. */
+#include "gpu/api.h"
+
+#include "base/os.h"
+
+#include <stdio.h>
+
+static WGPUBufferBindingType binding_type(uint8_t kind) {
+  switch (kind) {
+  case BIND_READ:
+    return WGPUBufferBindingType_ReadOnlyStorage;
+  case BIND_WRITE:
+    return WGPUBufferBindingType_Storage;
+  default:
+    return WGPUBufferBindingType_Uniform;
+  }
+}
+
+static WGPUBindGroupLayout create_layout(struct gpu *gpu, const struct wgsl *wgsl) {
+  WGPUBindGroupLayoutEntry entries[BINDINGS_MAX] = {0};
+  for (uint32_t i = 0; i < wgsl->n_bindings; i++)
+    entries[i] = (WGPUBindGroupLayoutEntry){.binding = i,
+                                            .visibility = WGPUShaderStage_Compute,
+                                            .buffer.type = binding_type(wgsl->bindings[i])};
+  return gpu->api.DeviceCreateBindGroupLayout(
+      gpu->device, &(WGPUBindGroupLayoutDescriptor){.label = view(wgsl->name),
+                                                    .entryCount = wgsl->n_bindings,
+                                                    .entries = entries});
+}
+
+/* What a pipeline is made of; its descriptor points into it. */
+struct recipe {
+  char label[120];
+  WGPUShaderModule module;
+  WGPUPipelineLayout layout;
+  WGPUConstantEntry constants[GPU_CONSTANTS_MAX];
+  WGPUComputePipelineDescriptor desc;
+};
+
+static void label_of(const struct kernel *row, char out[120]) {
+  snprintf(out, 120, "%s/%s", row->wgsl->name, row->name);
+}
+
+static WGPUShaderModule create_module(struct gpu *gpu, const struct kernel *row, const char *text) {
+  char label[120];
+  label_of(row, label);
+  WGPUShaderSourceWGSL source = {.chain.sType = WGPUSType_ShaderSourceWGSL, .code = view(text)};
+  return gpu->api.flavour->create_module(
+      gpu, &(WGPUShaderModuleDescriptor){.nextInChain = &source.chain, .label = view(label)});
+}
+
+static sconce_status create_module_checked(struct gpu *gpu, const struct kernel *row,
+                                           const char *text, WGPUShaderModule *out,
+                                           sconce_error *err) {
+  scope_begin(gpu);
+  *out = create_module(gpu, row, text);
+  return scope_end(gpu, err, "compiling shader '%s/%s'", row->wgsl->name, row->name);
+}
+
+/* Takes the module. */
+static void recipe_init(struct recipe *r, struct gpu_kernel *k, WGPUShaderModule module) {
+  struct gpu *gpu = k->gpu;
+  *r = (struct recipe){.module = module};
+  label_of(&k->row, r->label);
+  k->layout = create_layout(gpu, k->row.wgsl);
+  r->layout = gpu->api.DeviceCreatePipelineLayout(
+      gpu->device, &(WGPUPipelineLayoutDescriptor){.label = view(r->label),
+                                                   .bindGroupLayoutCount = 1,
+                                                   .bindGroupLayouts = &k->layout});
+  for (uint32_t i = 0; i < k->constants.n; i++)
+    r->constants[i] = (WGPUConstantEntry){.key = view(k->constants.item[i].name),
+                                          .value = k->constants.item[i].value};
+  r->desc = (WGPUComputePipelineDescriptor){.label = view(r->label),
+                                            .layout = r->layout,
+                                            .compute = {.module = module,
+                                                        .entryPoint = view("main"),
+                                                        .constantCount = k->constants.n,
+                                                        .constants = r->constants}};
+}
+
+static void recipe_free(struct gpu *gpu, struct recipe *r) {
+  if (r->layout) gpu->api.PipelineLayoutRelease(r->layout);
+  if (r->module) gpu->api.ShaderModuleRelease(r->module);
+}
+
+/* ---- one ------------------------------------------------------------------------------------- */
+
+static bool constant_value(void *user, struct text name, double *out) {
+  const struct gpu_constants *constants = user;
+  for (uint32_t i = 0; i < constants->n; i++)
+    if (text_is(name, constants->item[i].name)) {
+      *out = constants->item[i].value;
+      return true;
+    }
+  return false;
+}
+
+/* wgpu-native compiles sizes beyond the device's limits when they come from an override. */
+static sconce_status check_size(struct gpu_kernel *k, const char *text, sconce_error *err) {
+  const sconce_device_info *info = &k->gpu->info;
+  uint32_t size[3];
+  if (!wgsl_workgroup_size(text, constant_value, &k->constants, size)) return SCONCE_OK;
+  uint64_t all = (uint64_t)size[0] * size[1] * size[2];
+  bool fits = all <= info->max_workgroup_invocations;
+  for (int i = 0; i < 3; i++) fits &= size[i] <= info->max_workgroup_size[i];
+  if (fits) return SCONCE_OK;
+  return fail(err, SCONCE_UNSUPPORTED,
+              "kernel '%s/%s' has workgroups of %u x %u x %u, the device allows %u threads",
+              k->row.wgsl->name, k->row.name, size[0], size[1], size[2],
+              info->max_workgroup_invocations);
+}
+
+sconce_status kernel_text(struct gpu_kernel *k, struct arena *arena, const char **out,
+                          sconce_error *err) {
+  TRY(wgsl_compose(arena, &k->row, k->gpu->api.flavour->dialect, out, err));
+  return check_size(k, *out, err);
+}
+
+static void create_pipeline(struct gpu_kernel *k, WGPUShaderModule module) {
+  struct recipe recipe;
+  recipe_init(&recipe, k, module);
+  k->pipeline = k->gpu->api.DeviceCreateComputePipeline(k->gpu->device, &recipe.desc);
+  recipe_free(k->gpu, &recipe);
+}
+
+/* Two scopes: what is wrong with a shader is said of the shader. */
+sconce_status kernel_compile(struct gpu_kernel *k, const char *text, sconce_error *err) {
+  struct gpu *gpu = k->gpu;
+  WGPUShaderModule module;
+  sconce_status status = create_module_checked(gpu, &k->row, text, &module, err);
+  if (status != SCONCE_OK) {
+    if (module) gpu->api.ShaderModuleRelease(module);
+    return status;
+  }
+  scope_begin(gpu);
+  create_pipeline(k, module);
+  TRY(scope_end(gpu, err, "creating pipeline '%s/%s'", k->row.wgsl->name, k->row.name));
+  if (k->pipeline) return SCONCE_OK;
+  return fail(err, SCONCE_GPU_ERROR, "no pipeline '%s/%s'", k->row.wgsl->name, k->row.name);
+}
+
+sconce_status gpu_kernel_check(struct gpu *gpu, const struct kernel *row, sconce_error *err) {
+  struct gpu_kernel *kernel;
+  const struct caps caps = gpu_caps(gpu);
+  if (kernel_runs(row, &caps)) return gpu_kernel_get(gpu, row, NULL, &kernel, err);
+  struct arena scratch;
+  arena_init(&scratch, &gpu->allocator);
+  const char *text = NULL;
+  WGPUShaderModule module = NULL;
+  sconce_status status = wgsl_compose(&scratch, row, gpu->api.flavour->dialect, &text, err);
+  if (status == SCONCE_OK) status = create_module_checked(gpu, row, text, &module, err);
+  if (module) gpu->api.ShaderModuleRelease(module);
+  arena_free(&scratch);
+  return status;
+}
+
+/* ---- many ------------------------------------------------------------------------------------ */
+
+struct job {
+  struct gpu_compile *all;
+  struct gpu_kernel *kernel;
+  const char *text;
+};
+
+struct gpu_compile {
+  struct gpu *gpu;
+  struct gpu_compile *next; /* of the orphans */
+  struct arena arena;       /* jobs and texts */
+  struct job *jobs;
+  uint32_t n;
+  struct os_team team;
+  atomic_uint taken; /* jobs that somebody has */
+  uint32_t awaited;  /* callbacks */
+  bool settled;      /* all have come */
+  sconce_error why;  /* the first error; status 0: none */
+};
+
+static void compile_free(struct gpu_compile *c) {
+  struct gpu *gpu = c->gpu;
+  for (uint32_t i = 0; i < c->n; i++)
+    if (c->jobs[i].kernel) kernel_close(c->jobs[i].kernel);
+  arena_free(&c->arena);
+  block_resize(&gpu->allocator, c, sizeof *c, 0);
+}
+
+void orphans_free(struct gpu *gpu) {
+  while (gpu->orphans) {
+    struct gpu_compile *c = gpu->orphans;
+    gpu->orphans = c->next;
+    compile_free(c);
+  }
+}
+
+static bool is_known(const struct gpu_compile *c, const struct kernel *row) {
+  static const struct gpu_constants none = {0};
+  for (uint32_t i = 0; i < c->n; i++)
+    if (kernel_is(c->jobs[i].kernel, row, &none)) return true;
+  return kernel_find(c->gpu, row, &none) != NULL;
+}
+
+/* Texts are made here: the caller's allocator may not be one for several threads. */
+static sconce_status add_jobs(struct gpu_compile *c, const struct kernel *const *rows, uint32_t n,
+                              sconce_error *err) {
+  static const struct gpu_constants none = {0};
+  c->jobs = arena_new(&c->arena, struct job, n);
+  if (!c->jobs) return fail(err, SCONCE_NO_MEMORY, "no memory for %u kernels", n);
+  for (uint32_t i = 0; i < n; i++) {
+    if (is_known(c, rows[i])) continue;
+    struct job *job = &c->jobs[c->n];
+    job->all = c;
+    TRY(kernel_open(c->gpu, rows[i], &none, &job->kernel, err));
+    c->n++;
+    TRY(kernel_text(job->kernel, &c->arena, &job->text, err));
+  }
+  return SCONCE_OK;
+}
+
+static void work(void *user) {
+  struct gpu_compile *c = user;
+  for (uint32_t i; (i = atomic_fetch_add(&c->taken, 1)) < c->n;) {
+    struct gpu_kernel *k = c->jobs[i].kernel;
+    create_pipeline(k, create_module(k->gpu, &k->row, c->jobs[i].text));
+  }
+}
+
+static void start_team(struct gpu_compile *c) {
+  struct gpu *gpu = c->gpu;
+  const uint32_t cores = os_cores();
+  scope_begin(gpu);
+  atomic_flag_clear(&gpu->team_failed);
+  gpu->team_error.status = SCONCE_OK;
+  gpu->team_works = true;
+  os_team_start(&c->team, c->n < cores ? c->n : cores, work, c);
+}
+
+static void join_team(struct gpu_compile *c) {
+  struct gpu *gpu = c->gpu;
+  work(c); /* what nobody took */
+  os_team_join(&c->team);
+  gpu->team_works = false;
+  sconce_status status = scope_end(gpu, &c->why, "compiling %u kernels", c->n);
+  if (status == SCONCE_OK && gpu->team_error.status != SCONCE_OK) c->why = gpu->team_error;
+}
+
+static void on_pipeline(WGPUCreatePipelineAsyncStatus status, WGPUComputePipeline pipeline,
+                        WGPUStringView message, void *user, void *unused) {
+  (void)unused;
+  struct job *job = user;
+  struct gpu_compile *c = job->all;
+  job->kernel->pipeline = pipeline;
+  if (status != WGPUCreatePipelineAsyncStatus_Success && c->why.status == SCONCE_OK) {
+    char text[600];
+    copy_view(text, sizeof text, message);
+    fail(&c->why, SCONCE_GPU_ERROR, "%s", text);
+  }
+  c->settled = --c->awaited == 0;
+}
+
+static void ask(struct job *job) {
+  struct gpu_compile *c = job->all;
+  struct gpu *gpu = c->gpu;
+  WGPUShaderModule module;
+  sconce_status status = create_module_checked(gpu, &job->kernel->row, job->text, &module, &c->why);
+  if (status != SCONCE_OK) {
+    if (module) gpu->api.ShaderModuleRelease(module);
+    return;
+  }
+  struct recipe recipe;
+  scope_begin(gpu);
+  recipe_init(&recipe, job->kernel, module);
+  c->awaited++;
+  c->settled = false;
+  gpu->api.flavour->create_pipeline_later(
+      gpu, &recipe.desc,
+      (WGPUCreateComputePipelineAsyncCallbackInfo){
+          .mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_pipeline, .userdata1 = job});
+  recipe_free(gpu, &recipe);
+  sconce_error err = {0};
+  if (scope_end(gpu, &err, "laying out '%s'", recipe.label) != SCONCE_OK) c->why = err;
+}
+
+static void start(struct gpu_compile *c) {
+  c->settled = true;
+  if (!c->gpu->api.flavour->create_pipeline_later) {
+    start_team(c);
+    return;
+  }
+  for (uint32_t i = 0; i < c->n && c->why.status == SCONCE_OK; i++) ask(&c->jobs[i]);
+}
+
+sconce_status gpu_compile_begin(struct gpu *gpu, const struct kernel *const *rows, uint32_t n,
+                                struct gpu_compile **out, sconce_error *err) {
+  *out = NULL;
+  TRY(gpu_check(gpu, err));
+  struct gpu_compile *c = block_resize(&gpu->allocator, NULL, 0, sizeof *c);
+  if (!c) return fail(err, SCONCE_NO_MEMORY, "no memory for %u kernels", n);
+  *c = (struct gpu_compile){.gpu = gpu};
+  arena_init(&c->arena, &gpu->allocator);
+  sconce_status status = add_jobs(c, rows, n, err);
+  if (status != SCONCE_OK || c->n == 0) {
+    compile_free(c);
+    return status;
+  }
+  start(c);
+  *out = c;
+  return SCONCE_OK;
+}
+
+/* Somebody failed: those that compile alone are kept. If all do, it was something else. */
+static sconce_status one_by_one(struct gpu_compile *c, sconce_error *err) {
+  uint32_t failed = 0;
+  for (uint32_t i = 0; i < c->n; i++) {
+    struct gpu_kernel *k;
+    sconce_error why = {0};
+    TRY(gpu_check(c->gpu, err));
+    if (gpu_kernel_get(c->gpu, &c->jobs[i].kernel->row, NULL, &k, &why) == SCONCE_OK) continue;
+    failed++;
+    log_write(&c->gpu->log, SCONCE_LOG_WARNING, "%s", why.text);
+  }
+  if (failed || c->why.status == SCONCE_OK) return SCONCE_OK;
+  return fail(err, c->why.status, "%s", c->why.text);
+}
+
+static bool all_made(const struct gpu_compile *c) {
+  for (uint32_t i = 0; i < c->n; i++)
+    if (!c->jobs[i].kernel->pipeline) return false;
+  return c->why.status == SCONCE_OK && !c->gpu->lost;
+}
+
+static void keep_all(struct gpu_compile *c) {
+  for (uint32_t i = 0; i < c->n; i++) {
+    kernel_keep(c->jobs[i].kernel);
+    c->jobs[i].kernel = NULL;
+  }
+}
+
+sconce_status gpu_compile_end(struct gpu_compile *c, sconce_error *err) {
+  if (!c) return SCONCE_OK;
+  struct gpu *gpu = c->gpu;
+  if (gpu->team_works)
+    join_team(c);
+  else
+    wait_until(gpu, &c->settled);
+  if (!c->settled) { /* a callback may still come */
+    c->next = gpu->orphans;
+    gpu->orphans = c;
+    return gpu_check(gpu, err);
+  }
+  sconce_status status = SCONCE_OK;
+  if (all_made(c))
+    keep_all(c);
+  else
+    status = one_by_one(c, err);
+  compile_free(c);
+  return status;
+}

@@ -1,0 +1,171 @@
+/* Kernels compiled ahead, while the device is being written to. */
+#include "gpu.h"
+
+#include "gpu/probe.h"
+#include "graph/op.h"
+
+#include "chain.wgsl.h"
+
+enum { ROWS = 12 };
+
+static struct gpu *fresh_gpu(const sconce_allocator *allocator, sconce_error *err) {
+  struct gpu_desc desc = {0};
+  if (allocator) desc.allocator = *allocator;
+  struct gpu *gpu = NULL;
+  return gpu_open(&gpu, &desc, err) == SCONCE_OK ? gpu : NULL;
+}
+
+/* Rows of one table that the device can run; a real model's are no simpler. */
+static uint32_t some_rows(struct gpu *gpu, const struct kernel *out[ROWS]) {
+  const struct op *op = op_find(text_of("aten.mul.Tensor"));
+  const struct caps caps = gpu_caps(gpu);
+  uint32_t n = 0;
+  for (const struct kernel *row = op ? op->kernels[0] : NULL; row && row->name && n < ROWS; row++)
+    if (kernel_runs(row, &caps)) out[n++] = row;
+  CHECK(n > 3);
+  return n;
+}
+
+static sconce_status write_meanwhile(struct gpu *gpu, struct gpu_buffer *buffer,
+                                     sconce_error *err) {
+  for (uint32_t i = 0; i < 64; i++) {
+    TRY(gpu_write(buffer, 4 * (uint64_t)i, &i, sizeof i, err));
+    TRY(gpu_submit(gpu, &(struct gpu_batch){0}, err));
+    TRY(gpu_finish(gpu, err));
+  }
+  return SCONCE_OK;
+}
+
+static sconce_status compile_and_write(struct gpu *gpu, const struct kernel *const *rows,
+                                       uint32_t n, sconce_error *err) {
+  struct gpu_buffer *buffer;
+  TRY(gpu_buffer_open(gpu, GPU_TRANSIENT, 256, "b", &buffer, err));
+  struct gpu_compile *c;
+  sconce_status status = gpu_compile_begin(gpu, rows, n, &c, err);
+  if (status == SCONCE_OK) {
+    sconce_error late;
+    status = write_meanwhile(gpu, buffer, err);
+    sconce_status end = gpu_compile_end(c, status == SCONCE_OK ? err : &late);
+    if (status == SCONCE_OK) status = end;
+  }
+  gpu_buffer_close(buffer);
+  return status;
+}
+
+static uint32_t kernels_of(struct gpu *gpu) { return gpu_stats(gpu)->kernels; }
+
+static void each_is_compiled_once(void) {
+  sconce_error err = {0};
+  struct gpu *gpu = fresh_gpu(NULL, &err);
+  REQUIRE_OK(err.status, err);
+  const struct kernel *rows[2 * ROWS];
+  const uint32_t n = some_rows(gpu, rows), before = kernels_of(gpu);
+  memcpy(rows + n, rows, n * sizeof *rows);
+  struct gpu_kernel *known;
+  CHECK_OK(gpu_kernel_get(gpu, rows[1], NULL, &known, &err), err);
+  CHECK_OK(compile_and_write(gpu, rows, 2 * n, &err), err);
+  const uint32_t after = kernels_of(gpu);
+  CHECK(after > before + 1 && after <= before + n);
+  for (uint32_t i = 0; i < n; i++) {
+    struct gpu_kernel *kernel;
+    CHECK_OK(gpu_kernel_get(gpu, rows[i], NULL, &kernel, &err), err);
+    if (i == 1) CHECK(kernel == known);
+  }
+  CHECK_EQ(kernels_of(gpu), after);
+  CHECK_OK(compile_and_write(gpu, rows, n, &err), err); /* nothing is left to do */
+  CHECK_OK(compile_and_write(gpu, NULL, 0, &err), err);
+  CHECK_EQ(kernels_of(gpu), after);
+  gpu_close(gpu);
+}
+
+static void they_compute(void) {
+  sconce_error err = {0};
+  struct gpu *gpu = fresh_gpu(NULL, &err);
+  REQUIRE_OK(err.status, err);
+  const struct kernel *rows[ROWS + 1];
+  const uint32_t n = some_rows(gpu, rows);
+  rows[n] = &probe_kernels[PROBE_CHAIN];
+  CHECK_OK(compile_and_write(gpu, rows, n + 1, &err), err);
+  const uint32_t kernels = kernels_of(gpu);
+  uint32_t x[4] = {1, 2, 3, 4}, y[4] = {0};
+  struct chain_params p = {.n = 4, .add = 1};
+  struct test_binding b[] = {{x, sizeof x}, {y, sizeof y}, {&p, sizeof p}};
+  const uint32_t grid[3] = {1, 1, 1};
+  CHECK_OK(test_dispatch(gpu, rows[n], NULL, b, grid, &err), err);
+  CHECK_EQ(y[3], 5);
+  CHECK_EQ(kernels_of(gpu), kernels);
+  gpu_close(gpu);
+}
+
+/* What does not compile is the matter of those who use it. */
+static void a_broken_one_is_left_out(void) {
+  static const char *const texts[] = {
+      "@compute @workgroup_size(1) fn main() { let a: u32 = nothing; }\n", /* no shader */
+      "@compute @workgroup_size(1) fn other() {}\n",                       /* no pipeline */
+  };
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    sconce_error err = {0};
+    struct gpu *gpu = fresh_gpu(NULL, &err);
+    REQUIRE_OK(err.status, err);
+    struct wgsl broken = chain_wgsl;
+    broken.name = "broken";
+    broken.uses = "";
+    broken.text = texts[i];
+    struct kernel row = {"row", &broken, NULL, 0};
+    const struct kernel *rows[ROWS + 1];
+    const uint32_t n = some_rows(gpu, rows), before = kernels_of(gpu);
+    rows[n] = rows[1];
+    rows[1] = &row;
+    CHECK_OK(compile_and_write(gpu, rows, n + 1, &err), err);
+    CHECK(kernels_of(gpu) > before + 1 && kernels_of(gpu) <= before + n);
+    struct gpu_kernel *kernel;
+    CHECK_FAILS(gpu_kernel_get(gpu, &row, NULL, &kernel, &err), SCONCE_GPU_ERROR, err,
+                "'broken/row'");
+    CHECK_OK(gpu_check(gpu, &err), err);
+    gpu_close(gpu);
+  }
+}
+
+static void a_lost_device_ends_it(void) {
+  sconce_error err = {0};
+  struct gpu *gpu = fresh_gpu(NULL, &err);
+  REQUIRE_OK(err.status, err);
+  const struct kernel *rows[ROWS];
+  const uint32_t n = some_rows(gpu, rows);
+  struct gpu_compile *c;
+  CHECK_OK(gpu_compile_begin(gpu, rows, n, &c, &err), err);
+  gpu_lose(gpu);
+  CHECK_FAILS(gpu_compile_end(c, &err), SCONCE_DEVICE_LOST, err, "the device is lost");
+  CHECK_FAILS(gpu_compile_begin(gpu, rows, n, &c, &err), SCONCE_DEVICE_LOST, err, "lost");
+  CHECK(c == NULL);
+  gpu_close(gpu);
+}
+
+static void every_failing_allocation_is_survived(void) {
+  for (uint64_t n = 1; n < 1000; n++) {
+    struct test_allocator alloc;
+    test_allocator_init(&alloc, n);
+    sconce_error err = {0};
+    struct gpu *gpu = fresh_gpu(&alloc.hook, &err);
+    const struct kernel *rows[ROWS];
+    if (gpu) (void)compile_and_write(gpu, rows, some_rows(gpu, rows) > 2 ? 2 : 0, &err);
+    gpu_close(gpu);
+    CHECK_EQ(alloc.live, 0);
+    if (alloc.calls < n) {
+      CHECK_OK(err.status, err);
+      return;
+    }
+    CHECK_EQ(err.status, SCONCE_NO_MEMORY);
+    if (test_failed()) return;
+  }
+  test_fail(__FILE__, __LINE__, "more than 1000 allocations");
+}
+
+const struct test suite_compile[] = {
+    TEST(each_is_compiled_once),
+    TEST(they_compute),
+    TEST(a_broken_one_is_left_out),
+    TEST(a_lost_device_ends_it),
+    TEST(every_failing_allocation_is_survived),
+    {0},
+};
