@@ -10,6 +10,7 @@ tests/plans anew with build/sconce and runs nothing.
 """
 
 import argparse
+import concurrent.futures
 import glob
 import importlib.util
 import os
@@ -73,7 +74,8 @@ class Totals:
         self.skipped += skipped
 
 
-def run_c_tests(name, extra, options, totals, flags=()):
+def run_c_tests(name, extra, flags, options):
+    """(passed, failed, skipped, text to print) of one run."""
     env = {**os.environ, "NODEVICE_SELECT": "1", **extra}
     command = [str(ROOT / "build/asan/sconce_tests"), *flags]
     if options.filter:
@@ -82,20 +84,30 @@ def run_c_tests(name, extra, options, totals, flags=()):
         pathlib.Path(options.junit).mkdir(parents=True, exist_ok=True)
         command += ["--junit", f"{options.junit}/{re.sub(r'[^a-z0-9]+', '-', name.lower())}.xml"]
     start = time.time()
-    print(f"{name}: running", flush=True)
     done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           errors="replace", cwd=ROOT)
     counts = re.search(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", done.stdout, re.M)
     passed, failed, skipped = (int(n or 0) for n in counts.groups()) if counts else (0, 1, 0)
     if done.returncode != 0 and failed == 0 and (passed or not options.filter):
         failed = 1  # a sanitizer's finding, or a crash after the summary
-    totals.add(passed, failed, skipped)
     verdict = "ok" if failed == 0 else "FAILED"
-    print(f"{name}: {verdict}, {passed} passed, {failed} failed, {skipped} skipped, {time.time() - start:.0f} s",
-          flush=True)
+    head = f"{name}: {verdict}, {passed} passed, {failed} failed, {skipped} skipped, {time.time() - start:.0f} s"
     shown = done.stdout if failed else "\n".join(l for l in done.stdout.splitlines() if l.startswith("skip "))
-    if shown:
-        print("\n".join("    " + line for line in shown.splitlines()[-120:]), flush=True)
+    return passed, failed, skipped, "\n".join([head] + ["    " + line for line in shown.splitlines()[-120:]])
+
+
+def run_all_c_tests(mode, options, totals):
+    """As many runs at a time as there are cores for: a software device keeps little more than one busy."""
+    runs = [(name, env, ()) for name, env in configurations(mode)]
+    runs.append(("scalars of other kinds", {}, ("--swap-scalars",)))
+    runs.sort(key=lambda r: "SwiftShader" not in r[0])  # the slow ones first
+    at_once = max(1, min(len(runs), os.cpu_count() or 1, 4))
+    print(f"{len(runs)} runs of the C tests, {at_once} at a time", flush=True)
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        for done in concurrent.futures.as_completed(pool.submit(run_c_tests, *r, options) for r in runs):
+            passed, failed, skipped, text = done.result()
+            totals.add(passed, failed, skipped)
+            print(text, flush=True)
 
 
 def run_tool_tests(options, totals):
@@ -132,9 +144,7 @@ def main():
         return importlib.import_module("test_plans").update()
     totals = Totals()
     mode = "all" if options.all else "sampled" if options.sampled else "quick"
-    for name, env in configurations(mode):
-        run_c_tests(name, env, options, totals)
-    run_c_tests("scalars of other kinds", {}, options, totals, ["--swap-scalars"])
+    run_all_c_tests(mode, options, totals)
     run_tool_tests(options, totals)
     skipped = f", {totals.skipped} skipped" if totals.skipped else ""
     print(f"{totals.passed} passed, {totals.failed} failed{skipped}")
