@@ -565,6 +565,26 @@ static void a_number_of_the_device_stops_the_plan(void) {
   end(b);
 }
 
+/* With a dim of 0 beside the one that is selected from there is nothing to read. */
+static void an_empty_tensor_has_no_number(void) {
+  struct built *b = begin(&usual);
+  uint32_t x = input(b, DIMS(2, 5)), s = symint(b), y = output(b, DIMS(2, 5));
+  b->g.values[x].tensor.dtype = b->g.values[y].tensor.dtype = VK_INT32;
+  NODE("et_vk.select_as_symint.default", x, number(b, 1), number(b, 3), s);
+  NODE("aten.slice_copy.Tensor", x, number(b, 0), number(b, 0), s, number(b, 1), y);
+  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  int32_t *elements = calloc(10, sizeof *elements);
+  elements[3] = 1;
+  b->g.values[x].tensor.host = elements;
+  CHECK_OK(call(b, 2), b->err);
+  CHECK_EQ(b->g.values[s].i, 1);
+  elements = realloc(elements, 1);
+  b->g.values[x].tensor.host = elements;
+  CHECK_FAILS(call(b, 0), SCONCE_BAD_ARGUMENT, b->err, "a scalar from a tensor without elements");
+  free(elements);
+  end(b);
+}
+
 /* ---- grids and bindings ---------------------------------------------------------------------- */
 
 static void large_grids_are_folded(void) {
@@ -641,6 +661,7 @@ const struct test suite_graph[] = {
     TEST(a_64_bit_overflow_is_an_error),
     TEST(sizes_of_intermediates_are_exact_at_once),
     TEST(a_number_of_the_device_stops_the_plan),
+    TEST(an_empty_tensor_has_no_number),
     TEST(large_grids_are_folded),
     TEST(rows_fill_a_binding),
     {0},

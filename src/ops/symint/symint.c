@@ -36,6 +36,8 @@ static sconce_status select_as_symint(struct plan *p, const struct node *n) {
   if (at < 0 || at >= x->dim_live[dim])
     return fail(p->err, SCONCE_BAD_ARGUMENT, "index %" PRId64 " of a dim of %u", index,
                 x->dim_live[dim]);
+  if (tensor_numel(x) == 0) /* another dim is 0 */
+    return fail(p->err, SCONCE_BAD_ARGUMENT, "a scalar from a tensor without elements");
   if (!x->host) return want_elements(p, n);
   uint64_t stride = 1;
   for (uint32_t i = dim + 1; i < x->rank; i++) stride *= x->dim_live[i];
