@@ -46,6 +46,9 @@ var<workgroup> found: array<u32, 4>; // prefix, rest, ties
 
 fn pick_bin(last: Search, local: u32, top: u32) -> Search {
   var s = last;
+  if (local < 4u) {
+    found[local] = 0u; // nobody finds anything among weights of zero
+  }
   let bin = WG - 1u - local; // the highest first
   let at = 512u * (p.step - 1u) + 2u * bin;
   let mine = vec2<u32>(atomicLoad(&hist[at]), atomicLoad(&hist[at + 1u]));

@@ -87,6 +87,9 @@ fn main(@builtin(local_invocation_index) local: u32) {
     best = select(0u, ~state[2u * local + 1u], state[2u * local] == top);
   }
   best = ~group_max(best, local);
+  if (local < 4u) {
+    hit[local] = 0u; // as in pick_bin
+  }
   let w = weight(key_from(s.cut), top);
   let tie = select(vec2<u32>(), fixed(w), w >= p.min_p && s.cut != 0u);
   land(mine, s, tie, vec2<u32>(), true, 0u, local);
