@@ -1,4 +1,5 @@
-/* The runner: sconce_tests [--list] [--filter TEXT] [--junit FILE] [--repeat N] [--swap-scalars].
+/* The runner: sconce_tests [--list] [--filter TEXT] [--skip TEXT]… [--junit FILE] [--repeat N]
+ * [--swap-scalars]. A test runs if its suite/name has the filter's text and none that is skipped.
  * With --swap-scalars the tests of operators alone, with numbers of other kinds: see harness.h. */
 #include "harness.h"
 
@@ -237,6 +238,16 @@ static int summary(bool verbose) {
   return count[FAILED] || !count[PASSED];
 }
 
+enum { SKIPS_MAX = 16 };
+static const char *skips[SKIPS_MAX];
+static int n_skips;
+
+static bool is_wanted(const struct test_suite *suite, const char *name, const char *filter) {
+  for (int i = 0; i < n_skips; i++)
+    if (strstr(name, skips[i])) return false;
+  return strstr(name, filter) && (!test_swap_scalars || *suite->swaps);
+}
+
 int main(int argc, char **argv) {
   const char *filter = "", *junit = NULL;
   long repeat = 1;
@@ -247,6 +258,8 @@ int main(int argc, char **argv) {
       list = true;
     else if (!strcmp(argv[i], "--filter") && more)
       filter = argv[++i];
+    else if (!strcmp(argv[i], "--skip") && more && n_skips < SKIPS_MAX)
+      skips[n_skips++] = argv[++i];
     else if (!strcmp(argv[i], "--junit") && more)
       junit = argv[++i];
     else if (!strcmp(argv[i], "--repeat") && more)
@@ -254,8 +267,8 @@ int main(int argc, char **argv) {
     else if (!strcmp(argv[i], "--swap-scalars"))
       test_swap_scalars = true;
     else {
-      fprintf(stderr, "usage: sconce_tests [--list] [--filter TEXT] [--junit FILE] [--repeat N] "
-                      "[--swap-scalars]\n");
+      fprintf(stderr, "usage: sconce_tests [--list] [--filter TEXT] [--skip TEXT]… [--junit FILE] "
+                      "[--repeat N] [--swap-scalars]\n");
       return 2;
     }
   }
@@ -264,7 +277,7 @@ int main(int argc, char **argv) {
       for (const struct test *test = suite->tests; test->name; test++) {
         char name[200];
         snprintf(name, sizeof name, "%s/%s", suite->name, test->name);
-        if (!strstr(name, filter) || (test_swap_scalars && !*suite->swaps)) continue;
+        if (!is_wanted(suite, name, filter)) continue;
         if (list)
           puts(name);
         else
