@@ -148,7 +148,10 @@ uint32_t op_symint(struct op_test *t) {
 void op_node(struct op_test *t, const char *name, const uint32_t *args, uint32_t n) {
   sconce_error err = {0};
   test_note_operator(name);
-  sconce_status status = graph_add_node(&t->graph, text_of(name), t->graph.n_nodes, args, n, &err);
+  const struct op *op = op_find(text_of(name));
+  sconce_status status = op && op->flags & OP_OWN ? graph_add_own(&t->graph, op, args, n, &err)
+                                                  : graph_add_node(&t->graph, text_of(name),
+                                                                   t->graph.n_nodes, args, n, &err);
   if (status != SCONCE_OK && t->built.status == SCONCE_OK) t->built = err;
 }
 

@@ -119,15 +119,17 @@ static sconce_status check_result(const struct graph *g, const struct op *op, ui
   return SCONCE_OK;
 }
 
-sconce_status graph_add_node(struct graph *g, struct text name, uint32_t index,
-                             const uint32_t *args, uint32_t n_args, sconce_error *err) {
+static sconce_status check_args(const struct graph *g, const uint32_t *args, uint32_t n_args,
+                                sconce_error *err) {
   for (uint32_t i = 0; i < n_args; i++)
     if (args[i] != NO_VALUE && args[i] >= g->n_values)
       return fail(err, SCONCE_BAD_GRAPH, "argument %u is value %u of %u", i, args[i], g->n_values);
-  if (text_is(name, "et_vk.prepack.default")) return prepack(g, args, n_args, err);
-  const struct op *op = op_find(name);
-  if (!op || op_is_fused(op))
-    return fail(err, SCONCE_UNSUPPORTED, "this build has no such operator");
+  return SCONCE_OK;
+}
+
+static sconce_status add_node(struct graph *g, const struct op *op, struct text name,
+                              uint32_t index, const uint32_t *args, uint32_t n_args,
+                              sconce_error *err) {
   if (n_args == 0 || (op->n_args && op->n_args != n_args))
     return fail(err, SCONCE_BAD_GRAPH, "%u arguments, expected %u", n_args, op->n_args);
   if (!(op->flags & OP_HOST)) TRY(check_result(g, op, args[n_args - 1], err));
@@ -145,6 +147,22 @@ sconce_status graph_add_node(struct graph *g, struct text name, uint32_t index,
       .op = op, .name = text, .index = index, .n_args = n_args, .args = copy, .stale = true};
   for (int i = 0; i < NODE_EXTRAS; i++) n->extra[i] = NO_VALUE;
   return mark_writes(g, n, err);
+}
+
+sconce_status graph_add_node(struct graph *g, struct text name, uint32_t index,
+                             const uint32_t *args, uint32_t n_args, sconce_error *err) {
+  TRY(check_args(g, args, n_args, err));
+  if (text_is(name, "et_vk.prepack.default")) return prepack(g, args, n_args, err);
+  const struct op *op = op_find(name);
+  if (!op || op_is_ours(op))
+    return fail(err, SCONCE_UNSUPPORTED, "this build has no such operator");
+  return add_node(g, op, name, index, args, n_args, err);
+}
+
+sconce_status graph_add_own(struct graph *g, const struct op *op, const uint32_t *args,
+                            uint32_t n_args, sconce_error *err) {
+  TRY(check_args(g, args, n_args, err));
+  return add_node(g, op, text_of(op->name), g->n_nodes, args, n_args, err);
 }
 
 /* ---- delegates ------------------------------------------------------------------------------- */

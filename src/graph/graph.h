@@ -142,6 +142,9 @@ uint32_t graph_add_tensor(struct graph *g, enum vk_dtype dtype, uint32_t rank, c
 /* Finds the operator by name; SCONCE_UNSUPPORTED if this build has none. args are copied. */
 SCONCE_CHECK sconce_status graph_add_node(struct graph *g, struct text name, uint32_t index,
                                           const uint32_t *args, uint32_t n_args, sconce_error *err);
+/* One that no file has, behind all others. */
+SCONCE_CHECK sconce_status graph_add_own(struct graph *g, const struct op *op, const uint32_t *args,
+                                         uint32_t n_args, sconce_error *err);
 /* Adds a delegate's values and chain. map[i] is the graph's value for the delegate's value i where
  * the caller has one already, else NO_VALUE on entry; it is complete on return. */
 SCONCE_CHECK sconce_status graph_add_delegate(struct graph *g, const struct vkgraph *vk,
@@ -191,6 +194,9 @@ SCONCE_CHECK sconce_status graph_touch(struct graph *g, uint32_t value, sconce_e
  * device computes it stops there with `wanted` set: run the nodes before `planned`, give that
  * tensor its host elements, and plan on. */
 SCONCE_CHECK sconce_status graph_plan(struct graph *g, sconce_error *err);
+enum { HOST_READ_MAX = 65536 }; /* bytes of a tensor that scalars are read from */
+/* For a call that is not run: as graph_plan, and goes on with 0 for what only the device knows. */
+SCONCE_CHECK sconce_status graph_plan_unseen(struct graph *g, sconce_error *err);
 void graph_rollback(struct graph *g);
 
 /* In one dispatch a buffer is read by any number of bindings or written by exactly one, and a

@@ -20,6 +20,7 @@ enum op_flags {
   OP_HOST = 2,  /* scalars only: nothing is ever dispatched */
   OP_LIST = 8,  /* several results: the last argument is a ValueList */
   OP_READS = 4, /* looks at the elements of argument 0 on the host */
+  OP_OWN = 16,  /* only graph_add_own adds it */
 };
 
 struct op {
@@ -34,8 +35,10 @@ struct op {
   const struct kernel
       *kernels[3]; /* its tables, for tests and checks; each ends with an empty row */
 };
-/* Only passes make one; no file can name it. Its parts have the shapes. */
+/* Only passes make one; its parts have the shapes. */
 static inline bool op_is_fused(const struct op *op) { return !op->shape; }
+/* No file can name it. */
+static inline bool op_is_ours(const struct op *op) { return op_is_fused(op) || op->flags & OP_OWN; }
 extern const struct op *const op_families[]; /* ops/registry.c: lists that end with an empty row */
 
 /* For a fused node whose kernel does not fit: the records that its parts would make alone. */

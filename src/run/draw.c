@@ -1,6 +1,8 @@
 /* See draw.h. */
 #include "run/draw.h"
 
+#include "graph/op.h"
+
 #include <string.h>
 
 enum { SEED_LOW, SEED_HIGH, POSITION, TOP_K, TEMPERATURE, TOP_P, MIN_P, HOW };
@@ -24,9 +26,17 @@ static bool is_language_model(const struct graph *g) {
          tensor_numel_max(&logits->tensor) > 0 && has_state(g);
 }
 
+static bool can_run(const struct graph *g, const struct op *op) {
+  for (size_t i = 0; i < sizeof op->kernels / sizeof *op->kernels; i++)
+    for (const struct kernel *row = op->kernels[i]; row && row->name; row++)
+      if (!kernel_runs(row, &g->caps)) return false;
+  return true;
+}
+
 sconce_status draw_add(struct graph *g, struct draw *d, sconce_error *err) {
   *d = (struct draw){.token = NO_VALUE};
-  if (!is_language_model(g)) return SCONCE_OK;
+  const struct op *sample = op_find(text_of("sconce.sample.default"));
+  if (!sample || !can_run(g, sample) || !is_language_model(g)) return SCONCE_OK;
   uint32_t args[HOW + 3] = {g->outputs[0], g->inputs[0]};
   for (int i = 0; i < HOW; i++) {
     args[2 + i] = d->how[i] = graph_add_value(g, VK_SYMINT, err);
@@ -38,7 +48,7 @@ sconce_status draw_add(struct graph *g, struct draw *d, sconce_error *err) {
   if (token == NO_VALUE) return SCONCE_NO_MEMORY;
   g->values[token].tensor.output = true; /* memory of its own */
   args[HOW + 2] = token;
-  TRY(graph_add_node(g, text_of("sconce.sample.default"), g->n_nodes, args, HOW + 3, err));
+  TRY(graph_add_own(g, sample, args, HOW + 3, err));
   d->token = token;
   return SCONCE_OK;
 }

@@ -12,7 +12,7 @@ struct draw {
 };
 
 /* Adds the node to a graph that looks like a language model's: ids [1, n] first among one or two
- * inputs, one output of logits, and state. Before graph_finish. */
+ * inputs, one output of logits, and state; if the device can run it. Before graph_finish. */
 SCONCE_CHECK sconce_status draw_add(struct graph *g, struct draw *d, sconce_error *err);
 /* Within a call; NULL: nothing is chosen, and the node costs nothing. */
 SCONCE_CHECK sconce_status draw_set(struct graph *g, const struct draw *d, const sconce_draw *how,

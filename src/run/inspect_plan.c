@@ -11,7 +11,6 @@
 #include <stdio.h>
 
 enum { NAME_WIDTH = 40, ROW_WIDTH = 32, GRID_WIDTH = 12 };
-enum { ELEMENTS_MAX = 65536 }; /* bytes of a tensor that scalars are read from */
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
@@ -44,7 +43,7 @@ sconce_status inspect_caps(const char *device, struct caps *caps, sconce_error *
 struct call {
   struct inspect *x;
   struct graph *g;
-  const void *zeros; /* (ELEMENTS_MAX bytes) */
+  const void *zeros; /* (HOST_READ_MAX bytes) */
   sconce_error *err;
 };
 
@@ -64,7 +63,7 @@ static sconce_status fit_dims(struct call *c, const sconce_tensor *given, uint32
 /* Whole numbers of the caller as what the graph computes with; floats never decide a plan. */
 static sconce_status set_elements(struct call *c, struct tensor *t, const sconce_tensor *given) {
   const uint64_t nbytes = tensor_nbytes(t);
-  t->host = nbytes <= ELEMENTS_MAX ? c->zeros : NULL;
+  t->host = nbytes <= HOST_READ_MAX ? c->zeros : NULL;
   if (!given || !given->data || t->dtype != VK_INT32 || !t->host) return SCONCE_OK;
   if (given->size != tensor_numel(t) * sconce_dtype_size(given->dtype))
     return fail(c->err, SCONCE_BAD_ARGUMENT, "%zu bytes of data, its dims need %" PRIu64,
@@ -97,7 +96,6 @@ static sconce_status set_input(struct call *c, uint32_t id, const sconce_tensor 
   return set_elements(c, &v->tensor, given);
 }
 
-/* What only the device would know is 0. */
 static sconce_status plan_call(struct call *c, const sconce_inspect_desc *desc) {
   if (desc->n_inputs > c->g->n_inputs)
     return fail(c->err, SCONCE_BAD_ARGUMENT, "%u inputs are given, the method has %u",
@@ -110,15 +108,7 @@ static sconce_status plan_call(struct call *c, const sconce_inspect_desc *desc) 
     error_prefix(c->err, "input %u: ", i);
     return status;
   }
-  TRY(graph_plan(c->g, c->err));
-  while (c->g->wanted != NO_VALUE) {
-    struct tensor *t = &c->g->values[c->g->wanted].tensor;
-    if (tensor_nbytes(t) > ELEMENTS_MAX)
-      return fail(c->err, SCONCE_UNSUPPORTED, "a scalar from a tensor of %" PRIu64 " bytes",
-                  tensor_nbytes(t));
-    t->host = c->zeros;
-    TRY(graph_plan(c->g, c->err));
-  }
+  TRY(graph_plan_unseen(c->g, c->err));
   return graph_check(c->g, c->err);
 }
 
@@ -235,7 +225,7 @@ sconce_status inspect_plan(struct inspect *x, const sconce_inspect_desc *desc, s
   struct caps caps;
   TRY(inspect_caps(desc->device, &caps, err));
   TRY(inspect_ready(x, m, err));
-  const void *zeros = arena_alloc(&x->arena, ELEMENTS_MAX, 1, 8);
+  const void *zeros = arena_alloc(&x->arena, HOST_READ_MAX, 1, 8);
   if (!zeros) return fail(err, SCONCE_NO_MEMORY, "no memory for a call");
   struct graph g;
   graph_init(&g, &x->arena.allocator, &caps);

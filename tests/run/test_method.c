@@ -592,7 +592,7 @@ static sconce_status odd_operator(struct arena *arena, struct span *out, sconce_
 /* Those that only passes make among them. */
 static void unknown_operators_are_named(void) {
   static const char *const names[] = {"aten.teleport.default", "sconce.linear_q4",
-                                      "sconce.attention_step"};
+                                      "sconce.attention_step", "sconce.sample.default"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     struct fixture f;
     sconce_error err = {0};

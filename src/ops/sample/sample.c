@@ -251,6 +251,6 @@ static sconce_status emit(struct plan *p, const struct node *n) {
 
 const struct op ops_sample[] = {
     {"sconce.sample.default", shape, emit, prepare, .n_args = N_ARGS, .writes = 1 << IDS,
-     .kernels = {best_kernels, digit_kernels, last_kernels}},
+     .flags = OP_OWN, .kernels = {best_kernels, digit_kernels, last_kernels}},
     {0},
 };
