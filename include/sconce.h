@@ -5,7 +5,9 @@
  * fail returns a sconce_status and fills an error that the caller owns (it may be NULL) with one
  * sentence that carries the values. Nothing aborts, nothing prints, and there are no globals.
  *
- * Threads: a handle is used by one thread at a time; different devices are independent.
+ * Threads: a handle is used by one thread at a time; different devices are independent. Opening a
+ * method compiles kernels on threads that end before it returns (see no_threads); allocator and log
+ * are called on the caller's thread alone.
  * Descriptors: zero-initialise them; a zero field means its default.
  */
 #ifndef SCONCE_H
@@ -101,6 +103,7 @@ typedef struct sconce_device_desc {
                             limits; SCONCE_LIMITS applies as well, the lower cap wins */
   const char *no_fusion; /* fusions not to make: "join,swiglu,residual,norm,rotary", or "all"; what
                             SCONCE_NO_FUSION names is not made either; results differ by rounding */
+  bool no_threads;       /* start none of our own */
   sconce_allocator allocator; /* default: the C library's */
   sconce_log log;
 } sconce_device_desc;

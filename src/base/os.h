@@ -58,7 +58,7 @@ struct os_team {
 /* As many of n as the system gives, which may be none. */
 void os_team_start(struct os_team *team, uint32_t n, void (*work)(void *user), void *user);
 void os_team_join(struct os_team *team);
-uint32_t os_cores(void); /* at least 1 */
+uint32_t os_cores(void); /* that this process may use; at least 1 */
 
 uint64_t os_clock_ns(void); /* monotonic */
 void os_sleep_ns(uint64_t ns);

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -168,12 +170,23 @@ static void *run_team(void *given) {
   return NULL;
 }
 
+/* Signals stay with the program's threads; compilers of shaders need more stack than some systems
+ * give. */
 void os_team_start(struct os_team *team, uint32_t n, void (*work)(void *), void *user) {
+  enum { STACK = 8 << 20 };
   *team = (struct os_team){.work = work, .user = user};
+  sigset_t all, before;
+  pthread_attr_t attr;
+  if (pthread_attr_init(&attr) != 0) return;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  if (pthread_attr_setstacksize(&attr, STACK) != 0) n = 0;
   for (pthread_t thread; team->n < n && team->n < OS_TEAM_MAX; team->n++) {
-    if (pthread_create(&thread, NULL, run_team, team) != 0) return;
+    if (pthread_create(&thread, &attr, run_team, team) != 0) break;
     memcpy(&team->threads[team->n], &thread, sizeof thread);
   }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attr);
 }
 
 void os_team_join(struct os_team *team) {
@@ -185,6 +198,10 @@ void os_team_join(struct os_team *team) {
 }
 
 uint32_t os_cores(void) {
+#ifdef __linux__
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return (uint32_t)CPU_COUNT(&set);
+#endif
   long n = sysconf(_SC_NPROCESSORS_ONLN);
   return n < 1 ? 1 : (uint32_t)n;
 }

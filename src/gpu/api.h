@@ -122,11 +122,12 @@ struct gpu {
   struct gpu_stats stats;
   struct gpu_kernel *kernels;  /* list */
   struct scope_answer answer;  /* here and not on a stack: a late callback must find it */
+  struct gpu_compile *compile; /* begun and not ended */
   struct gpu_compile *orphans; /* whose callbacks had not come when the device was lost */
+  bool no_threads;
   bool work_done;
   bool team_works;         /* threads are compiling: see compile.c */
-  atomic_flag team_failed; /* the first of them that fails outside any scope writes team_error */
-  sconce_error team_error;
+  atomic_bool team_failed; /* outside any scope */
   atomic_flag losing;
   atomic_bool lost;   /* once it is true, loss is whole */
   sconce_error loss;  /* why */

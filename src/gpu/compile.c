@@ -53,12 +53,19 @@ static WGPUShaderModule create_module(struct gpu *gpu, const struct kernel *row,
       gpu, &(WGPUShaderModuleDescriptor){.nextInChain = &source.chain, .label = view(label)});
 }
 
+/* NULL if the compiler has something to say. */
 static sconce_status create_module_checked(struct gpu *gpu, const struct kernel *row,
                                            const char *text, WGPUShaderModule *out,
                                            sconce_error *err) {
   scope_begin(gpu);
   *out = create_module(gpu, row, text);
-  return scope_end(gpu, err, "compiling shader '%s/%s'", row->wgsl->name, row->name);
+  sconce_status status =
+      scope_end(gpu, err, "compiling shader '%s/%s'", row->wgsl->name, row->name);
+  if (status != SCONCE_OK && *out) {
+    gpu->api.ShaderModuleRelease(*out);
+    *out = NULL;
+  }
+  return status;
 }
 
 /* Takes the module. */
@@ -131,11 +138,7 @@ static void create_pipeline(struct gpu_kernel *k, WGPUShaderModule module) {
 sconce_status kernel_compile(struct gpu_kernel *k, const char *text, sconce_error *err) {
   struct gpu *gpu = k->gpu;
   WGPUShaderModule module;
-  sconce_status status = create_module_checked(gpu, &k->row, text, &module, err);
-  if (status != SCONCE_OK) {
-    if (module) gpu->api.ShaderModuleRelease(module);
-    return status;
-  }
+  TRY(create_module_checked(gpu, &k->row, text, &module, err));
   scope_begin(gpu);
   create_pipeline(k, module);
   TRY(scope_end(gpu, err, "creating pipeline '%s/%s'", k->row.wgsl->name, k->row.name));
@@ -159,6 +162,8 @@ sconce_status gpu_kernel_check(struct gpu *gpu, const struct kernel *row, sconce
 }
 
 /* ---- many ------------------------------------------------------------------------------------ */
+
+static const struct gpu_constants no_constants;
 
 struct job {
   struct gpu_compile *all;
@@ -196,55 +201,73 @@ void orphans_free(struct gpu *gpu) {
 }
 
 static bool is_known(const struct gpu_compile *c, const struct kernel *row) {
-  static const struct gpu_constants none = {0};
   for (uint32_t i = 0; i < c->n; i++)
-    if (kernel_is(c->jobs[i].kernel, row, &none)) return true;
-  return kernel_find(c->gpu, row, &none) != NULL;
+    if (kernel_is(c->jobs[i].kernel, row, &no_constants)) return true;
+  return kernel_find(c->gpu, row, &no_constants) != NULL;
 }
 
-/* Texts are made here: the caller's allocator may not be one for several threads. */
+/* Its text is made here: the caller's allocator may not be one for several threads. */
+static sconce_status add_job(struct gpu_compile *c, const struct kernel *row, sconce_error *err) {
+  struct job *job = &c->jobs[c->n];
+  *job = (struct job){.all = c};
+  TRY(kernel_open(c->gpu, row, &no_constants, &job->kernel, err));
+  sconce_status status = kernel_text(job->kernel, &c->arena, &job->text, err);
+  if (status == SCONCE_OK)
+    c->n++;
+  else
+    kernel_close(job->kernel);
+  return status;
+}
+
 static sconce_status add_jobs(struct gpu_compile *c, const struct kernel *const *rows, uint32_t n,
                               sconce_error *err) {
-  static const struct gpu_constants none = {0};
   c->jobs = arena_new(&c->arena, struct job, n);
   if (!c->jobs) return fail(err, SCONCE_NO_MEMORY, "no memory for %u kernels", n);
   for (uint32_t i = 0; i < n; i++) {
-    if (is_known(c, rows[i])) continue;
-    struct job *job = &c->jobs[c->n];
-    job->all = c;
-    TRY(kernel_open(c->gpu, rows[i], &none, &job->kernel, err));
-    c->n++;
-    TRY(kernel_text(job->kernel, &c->arena, &job->text, err));
+    sconce_error why = {0};
+    if (is_known(c, rows[i]) || add_job(c, rows[i], &why) == SCONCE_OK) continue;
+    if (why.status == SCONCE_NO_MEMORY) return fail(err, why.status, "%s", why.text);
+    log_write(&c->gpu->log, SCONCE_LOG_WARNING, "not compiled ahead: %s", why.text);
   }
   return SCONCE_OK;
 }
 
+/* ---- by a team ------------------------------------------------------------------------------- */
+
+/* An invalid module makes an invalid pipeline, both without an abort; one_by_one says which. */
 static void work(void *user) {
   struct gpu_compile *c = user;
   for (uint32_t i; (i = atomic_fetch_add(&c->taken, 1)) < c->n;) {
     struct gpu_kernel *k = c->jobs[i].kernel;
-    create_pipeline(k, create_module(k->gpu, &k->row, c->jobs[i].text));
+    WGPUShaderModule module = create_module(k->gpu, &k->row, c->jobs[i].text);
+    if (module) create_pipeline(k, module);
   }
 }
 
+/* One core stays with the caller. */
 static void start_team(struct gpu_compile *c) {
   struct gpu *gpu = c->gpu;
-  const uint32_t cores = os_cores();
+  const uint32_t cores = os_cores(), most = cores > 2 ? cores - 1 : 1;
   scope_begin(gpu);
-  atomic_flag_clear(&gpu->team_failed);
-  gpu->team_error.status = SCONCE_OK;
+  gpu->team_failed = false;
   gpu->team_works = true;
-  os_team_start(&c->team, c->n < cores ? c->n : cores, work, c);
+  os_team_start(&c->team, gpu->no_threads ? 0 : c->n < most ? c->n : most, work, c);
 }
 
-static void join_team(struct gpu_compile *c) {
+/* false: an error came up, of the team or of its caller. */
+static bool join_team(struct gpu_compile *c, bool needed) {
   struct gpu *gpu = c->gpu;
+  if (!needed) atomic_store(&c->taken, c->n);
   work(c); /* what nobody took */
   os_team_join(&c->team);
   gpu->team_works = false;
-  sconce_status status = scope_end(gpu, &c->why, "compiling %u kernels", c->n);
-  if (status == SCONCE_OK && gpu->team_error.status != SCONCE_OK) c->why = gpu->team_error;
+  sconce_status status = scope_end(gpu, &c->why, "compiling %u kernels ahead", c->n);
+  if (status == SCONCE_OK && gpu->team_failed)
+    status = fail(&c->why, SCONCE_GPU_ERROR, "compiling %u kernels ahead", c->n);
+  return status == SCONCE_OK;
 }
+
+/* ---- by the library -------------------------------------------------------------------------- */
 
 static void on_pipeline(WGPUCreatePipelineAsyncStatus status, WGPUComputePipeline pipeline,
                         WGPUStringView message, void *user, void *unused) {
@@ -260,15 +283,11 @@ static void on_pipeline(WGPUCreatePipelineAsyncStatus status, WGPUComputePipelin
   c->settled = --c->awaited == 0;
 }
 
-static void ask(struct job *job) {
+static sconce_status ask(struct job *job, sconce_error *err) {
   struct gpu_compile *c = job->all;
   struct gpu *gpu = c->gpu;
   WGPUShaderModule module;
-  sconce_status status = create_module_checked(gpu, &job->kernel->row, job->text, &module, &c->why);
-  if (status != SCONCE_OK) {
-    if (module) gpu->api.ShaderModuleRelease(module);
-    return;
-  }
+  TRY(create_module_checked(gpu, &job->kernel->row, job->text, &module, err));
   struct recipe recipe;
   scope_begin(gpu);
   recipe_init(&recipe, job->kernel, module);
@@ -279,56 +298,45 @@ static void ask(struct job *job) {
       (WGPUCreateComputePipelineAsyncCallbackInfo){
           .mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_pipeline, .userdata1 = job});
   recipe_free(gpu, &recipe);
-  sconce_error err = {0};
-  if (scope_end(gpu, &err, "laying out '%s'", recipe.label) != SCONCE_OK) c->why = err;
+  return scope_end(gpu, err, "laying out '%s'", recipe.label);
 }
 
-static void start(struct gpu_compile *c) {
-  c->settled = true;
-  if (!c->gpu->api.flavour->create_pipeline_later) {
-    start_team(c);
-    return;
+static void ask_all(struct gpu_compile *c) {
+  for (uint32_t i = 0; i < c->n && c->why.status == SCONCE_OK; i++) {
+    sconce_error why = {0};
+    if (ask(&c->jobs[i], &why) != SCONCE_OK && c->why.status == SCONCE_OK) c->why = why;
   }
-  for (uint32_t i = 0; i < c->n && c->why.status == SCONCE_OK; i++) ask(&c->jobs[i]);
 }
+
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 sconce_status gpu_compile_begin(struct gpu *gpu, const struct kernel *const *rows, uint32_t n,
                                 struct gpu_compile **out, sconce_error *err) {
   *out = NULL;
   TRY(gpu_check(gpu, err));
+  if (gpu->compile) return fail(err, SCONCE_BAD_ARGUMENT, "kernels are being compiled ahead");
   struct gpu_compile *c = block_resize(&gpu->allocator, NULL, 0, sizeof *c);
   if (!c) return fail(err, SCONCE_NO_MEMORY, "no memory for %u kernels", n);
-  *c = (struct gpu_compile){.gpu = gpu};
+  *c = (struct gpu_compile){.gpu = gpu, .settled = true};
+  atomic_init(&c->taken, 0);
   arena_init(&c->arena, &gpu->allocator);
   sconce_status status = add_jobs(c, rows, n, err);
   if (status != SCONCE_OK || c->n == 0) {
     compile_free(c);
     return status;
   }
-  start(c);
-  *out = c;
+  if (gpu->api.flavour->create_pipeline_later)
+    ask_all(c);
+  else
+    start_team(c);
+  gpu->compile = *out = c;
   return SCONCE_OK;
-}
-
-/* Somebody failed: those that compile alone are kept. If all do, it was something else. */
-static sconce_status one_by_one(struct gpu_compile *c, sconce_error *err) {
-  uint32_t failed = 0;
-  for (uint32_t i = 0; i < c->n; i++) {
-    struct gpu_kernel *k;
-    sconce_error why = {0};
-    TRY(gpu_check(c->gpu, err));
-    if (gpu_kernel_get(c->gpu, &c->jobs[i].kernel->row, NULL, &k, &why) == SCONCE_OK) continue;
-    failed++;
-    log_write(&c->gpu->log, SCONCE_LOG_WARNING, "%s", why.text);
-  }
-  if (failed || c->why.status == SCONCE_OK) return SCONCE_OK;
-  return fail(err, c->why.status, "%s", c->why.text);
 }
 
 static bool all_made(const struct gpu_compile *c) {
   for (uint32_t i = 0; i < c->n; i++)
     if (!c->jobs[i].kernel->pipeline) return false;
-  return c->why.status == SCONCE_OK && !c->gpu->lost;
+  return c->why.status == SCONCE_OK;
 }
 
 static void keep_all(struct gpu_compile *c) {
@@ -338,23 +346,37 @@ static void keep_all(struct gpu_compile *c) {
   }
 }
 
-sconce_status gpu_compile_end(struct gpu_compile *c, sconce_error *err) {
-  if (!c) return SCONCE_OK;
+/* Somebody failed: those that compile alone are kept. */
+static void one_by_one(struct gpu_compile *c) {
+  log_write(&c->gpu->log, SCONCE_LOG_DEBUG, "once more, one by one: %s", c->why.text);
+  for (uint32_t i = 0; i < c->n && !c->gpu->lost; i++) {
+    struct gpu_kernel *k;
+    sconce_error why = {0};
+    if (gpu_kernel_get(c->gpu, &c->jobs[i].kernel->row, NULL, &k, &why) != SCONCE_OK)
+      log_write(&c->gpu->log, SCONCE_LOG_WARNING, "not compiled ahead: %s", why.text);
+  }
+}
+
+bool gpu_compile_end(struct gpu_compile *c, bool needed) {
+  if (!c) return true;
   struct gpu *gpu = c->gpu;
+  bool sure = true; /* Dawn tells a compiler's errors from others */
+  gpu->compile = NULL;
   if (gpu->team_works)
-    join_team(c);
+    sure = join_team(c, needed);
   else
     wait_until(gpu, &c->settled);
   if (!c->settled) { /* a callback may still come */
     c->next = gpu->orphans;
     gpu->orphans = c;
-    return gpu_check(gpu, err);
+    return sure;
   }
-  sconce_status status = SCONCE_OK;
-  if (all_made(c))
-    keep_all(c);
-  else
-    status = one_by_one(c, err);
+  if (needed && !gpu->lost) {
+    if (all_made(c))
+      keep_all(c);
+    else
+      one_by_one(c);
+  }
   compile_free(c);
-  return status;
+  return sure;
 }

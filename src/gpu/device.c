@@ -1,5 +1,7 @@
 /* Opens a device: library, instance, adapter by choice, limits and features, error callbacks. */
 #include "gpu/api.h"
+
+#include "base/os.h"
 #include "gpu/config.h"
 
 #include <stdio.h>
@@ -239,8 +241,7 @@ static void on_error(WGPUDevice const *device, WGPUErrorType type, WGPUStringVie
   char text[900];
   copy_view(text, sizeof text, message);
   if (gpu->team_works) { /* on any thread */
-    if (!atomic_flag_test_and_set(&gpu->team_failed))
-      fail(&gpu->team_error, SCONCE_GPU_ERROR, "%s", text);
+    gpu->team_failed = true;
     return;
   }
   log_write(&gpu->log, SCONCE_LOG_ERROR, "GPU error outside any call: %s", text);
@@ -325,8 +326,10 @@ sconce_status gpu_open(struct gpu **out, const struct gpu_desc *desc, sconce_err
   if (!gpu) return fail(err, SCONCE_NO_MEMORY, "no memory for a device");
   *gpu = (struct gpu){.allocator = desc->allocator,
                       .log = desc->log,
-                      .team_failed = ATOMIC_FLAG_INIT,
+                      .no_threads = desc->no_threads,
                       .losing = ATOMIC_FLAG_INIT};
+  atomic_init(&gpu->team_failed, false);
+  atomic_init(&gpu->lost, false);
   sconce_status status = open_adapter(gpu, desc, err);
   if (status == SCONCE_OK) status = request_device(gpu, &config, err);
   if (status == SCONCE_OK) status = probe_subgroups(gpu, err);
@@ -369,9 +372,11 @@ const struct gpu_stats *gpu_stats(const struct gpu *gpu) { return &gpu->stats; }
 void gpu_lose(struct gpu *gpu) {
   gpu->api.DeviceDestroy(gpu->device);
   gpu->api.flavour->poll(gpu, false);
-  if (!atomic_flag_test_and_set(&gpu->losing))
+  if (!atomic_flag_test_and_set(&gpu->losing)) {
     fail(&gpu->loss, SCONCE_DEVICE_LOST, "the device is lost: destroyed");
-  gpu->lost = true;
+    gpu->lost = true;
+  }
+  while (!gpu->lost) os_sleep_ns(1000); /* another thread is writing why */
 }
 
 sconce_status gpu_adapters(const struct gpu_desc *desc,

@@ -102,9 +102,22 @@ static WGPUCommandEncoder begin(struct gpu *gpu) {
   return gpu->api.DeviceCreateCommandEncoder(gpu->device, NULL);
 }
 
+/* No command buffer, and so none that could be invalid. */
+static sconce_status submit_writes(struct gpu *gpu, sconce_error *err) {
+  scope_begin(gpu);
+  gpu->api.QueueSubmit(gpu->queue, 0, NULL);
+  gpu->stats.submits++;
+  if (gpu->api.flavour->scopes_are_immediate) return scope_end(gpu, err, "submitting writes");
+  scope_end_late(gpu);
+  return SCONCE_OK;
+}
+
 sconce_status gpu_submit(struct gpu *gpu, const struct gpu_batch *batch, sconce_error *err) {
   TRY(gpu_check(gpu, err));
   TRY(check_batch(gpu, batch, err));
+  if (batch->n_dispatches + batch->n_copies == 0) return submit_writes(gpu, err);
+  if (gpu->team_works)
+    return fail(err, SCONCE_BAD_ARGUMENT, "a batch while kernels are compiled ahead");
   WGPUCommandEncoder encoder = begin(gpu);
   encode_passes(gpu, encoder, batch, UINT32_MAX, NULL);
   encode_copies(gpu, encoder, batch);

@@ -71,6 +71,7 @@ sconce_status scope_end(struct gpu *gpu, sconce_error *err, const char *doing, .
 }
 
 void scope_end_late(struct gpu *gpu) {
+  if (gpu->team_works) return;
   for (int i = 0; i < FILTERS; i++) pop(gpu, on_popped_late, gpu);
 }
 

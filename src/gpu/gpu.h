@@ -20,6 +20,7 @@ struct gpu_desc {
   sconce_allocator allocator;
   sconce_log log;
   bool allow_null; /* Dawn's Null adapter: checks shaders, computes nothing */
+  bool no_threads;
 };
 
 SCONCE_CHECK sconce_status gpu_open(struct gpu **out, const struct gpu_desc *desc,
@@ -73,14 +74,15 @@ SCONCE_CHECK sconce_status gpu_kernel_get(struct gpu *gpu, const struct kernel *
 /* Compiles a row; only its shader, if the device cannot run it (see kernel_runs). */
 SCONCE_CHECK sconce_status gpu_kernel_check(struct gpu *gpu, const struct kernel *row,
                                             sconce_error *err);
-/* Compiles rows ahead while the caller does something else on this device: writes, empty submits
- * and waiting. What compiles is in the cache after `end`; what does not is said in the log, and
- * again where it is used. `end` fails only for what else went wrong in between. */
+/* Compiles rows ahead while the caller writes buffers; one such at a time. What compiles is in the
+ * cache after `end`, if it is still needed; what does not is told in the log, and fails the one who
+ * uses it. Only writes, empty submits and waiting may come in between. If `end` says false an error
+ * came up, perhaps of one of those: they must be done again to know. */
 struct gpu_compile;
 SCONCE_CHECK sconce_status gpu_compile_begin(struct gpu *gpu, const struct kernel *const *rows,
                                              uint32_t n, struct gpu_compile **out,
                                              sconce_error *err);
-SCONCE_CHECK sconce_status gpu_compile_end(struct gpu_compile *c, sconce_error *err); /* NULL: ok */
+SCONCE_CHECK bool gpu_compile_end(struct gpu_compile *c, bool needed); /* NULL: true */
 /* Calls each for every compiled kernel, with how often it was dispatched. */
 void gpu_kernels(const struct gpu *gpu,
                  void (*each)(void *user, const struct kernel *kernel, uint64_t dispatches),

@@ -12,6 +12,7 @@ static struct gpu_desc gpu_desc_of(const sconce_device_desc *desc) {
                            .adapter = desc->adapter,
                            .disable = desc->disable,
                            .limits = desc->limits,
+                           .no_threads = desc->no_threads,
                            .allocator = desc->allocator,
                            .log = desc->log};
 }

@@ -94,10 +94,9 @@ sconce_status exec_init(struct exec *x, struct gpu *gpu, struct graph *graph,
   TRY(gpu_compile_begin(gpu, rows, n_rows, &compile, err));
   sconce_status status = upload_all(x, err);
   const uint64_t start = os_clock_ns();
-  sconce_error late;
-  sconce_status compiled = gpu_compile_end(compile, status == SCONCE_OK ? err : &late);
+  const bool sure = gpu_compile_end(compile, status == SCONCE_OK);
   x->compile_ns = os_clock_ns() - start;
-  return status == SCONCE_OK ? compiled : status;
+  return status == SCONCE_OK && !sure ? upload_all(x, err) : status;
 }
 
 void exec_free(struct exec *x) {
@@ -409,12 +408,12 @@ static sconce_status send(struct exec *x, const struct gpu_copy *copies, uint32_
 sconce_status exec_part(struct exec *x, uint32_t value, void *out, sconce_error *err) {
   const struct tensor *t = &x->graph->values[value].tensor;
   uint64_t size = tensor_nbytes(t);
-  if (size == 0 || size > EXEC_PART_MAX)
+  if (size == 0 || size > HOST_READ_MAX)
     return fail(err, SCONCE_UNSUPPORTED, "a scalar from a tensor of %llu bytes",
                 (unsigned long long)size);
   TRY(bind_planned(x, err));
   TRY(send(x, NULL, 0, err));
-  if (!x->part) TRY(gpu_read_open(x->gpu, EXEC_PART_MAX, &x->part, err));
+  if (!x->part) TRY(gpu_read_open(x->gpu, HOST_READ_MAX, &x->part, err));
   return read_back(x, x->part, t->buffer, 0, round_up(size, 4), out, err);
 }
 

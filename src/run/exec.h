@@ -8,7 +8,6 @@
 #include "graph/graph.h"
 
 enum {
-  EXEC_PART_MAX = 65536, /* bytes of a tensor that scalars are read from */
   EXEC_FLIGHTS = SCONCE_CALLS_MAX,
 };
 
@@ -75,7 +74,7 @@ SCONCE_CHECK sconce_status exec_write(struct exec *x, uint32_t value, const void
 SCONCE_CHECK sconce_status exec_feed(struct exec *x, uint32_t output, uint32_t input,
                                      sconce_error *err);
 /* Runs the nodes that are planned so far and reads a tensor's live elements back into `out`: for a
- * scalar that only the device knows. `out` has EXEC_PART_MAX bytes. exec_begin then goes on behind
+ * scalar that only the device knows. `out` has HOST_READ_MAX bytes. exec_begin then goes on behind
  * them. */
 SCONCE_CHECK sconce_status exec_part(struct exec *x, uint32_t value, void *out, sconce_error *err);
 /* After graph_plan: binds what is new, writes what changed, submits, begins the readback. Up to

@@ -86,17 +86,6 @@ static sconce_status init_borders(sconce_method *m, const struct pte_method *pm,
   return SCONCE_OK;
 }
 
-static sconce_status rehearse_calls(sconce_method *m, const struct pte_method *pm,
-                                    struct rehearsal *out, sconce_error *err) {
-  bool *live = arena_new(&m->arena, bool, pm->n_inputs);
-  if (!live) return fail(err, SCONCE_NO_MEMORY, "no memory for borders");
-  for (uint32_t i = 0; i < pm->n_inputs; i++) {
-    struct pte_value v = pte_value(pm, (uint32_t)fb_i32_at(pm->inputs, i));
-    live[i] = v.kind == PTE_TENSOR && v.tensor.dynamism != PTE_STATIC;
-  }
-  return rehearse(&m->graph, &m->draw, live, out, err);
-}
-
 static sconce_status build(sconce_method *m, const char *name, sconce_error *err) {
   struct pte_method pm;
   if (!pte_find_method(&m->model->pte, text_of(name), &pm))
@@ -105,12 +94,12 @@ static sconce_status build(sconce_method *m, const char *name, sconce_error *err
   TRY(graph_finish(&m->graph, err));
   TRY(init_borders(m, &pm, err));
   struct rehearsal calls;
-  TRY(rehearse_calls(m, &pm, &calls, err));
+  TRY(rehearse(&m->graph, &m->draw, &pm, &calls, err));
   TRY(exec_init(&m->exec, m->model->device->gpu, &m->graph, calls.rows, calls.n, err));
   const struct exec *x = &m->exec;
   log_write(&m->model->device->log, SCONCE_LOG_DEBUG,
-            "%" PRIu64 " bytes to the device in %.1f ms, its %u kernels %.1f ms later", x->uploaded,
-            (double)x->upload_ns * 1e-6, calls.n, (double)x->compile_ns * 1e-6);
+            "%" PRIu64 " bytes to the device in %.1f ms, %u kernels %.1f ms later", x->uploaded,
+            (double)x->upload_ns * 1e-6, gpu_stats(x->gpu)->kernels, (double)x->compile_ns * 1e-6);
   return SCONCE_OK;
 }
 
@@ -334,7 +323,7 @@ static sconce_status plan_on(sconce_method *m, sconce_error *err) {
     struct tensor *t = &m->graph.values[m->graph.wanted].tensor;
     log_write(&m->model->device->log, SCONCE_LOG_INFO,
               "a scalar is computed on the device: the call waits for it");
-    if (!m->elements) m->elements = arena_alloc(&m->arena, EXEC_PART_MAX, 1, 8);
+    if (!m->elements) m->elements = arena_alloc(&m->arena, HOST_READ_MAX, 1, 8);
     if (!m->elements) return fail(err, SCONCE_NO_MEMORY, "no memory for a scalar");
     TRY(exec_part(&m->exec, m->graph.wanted, m->elements, err));
     t->host = m->elements;

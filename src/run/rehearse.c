@@ -5,19 +5,24 @@
 
 #include <string.h>
 
+enum { SCENES_MAX = 64 }; /* a context of 8,192 takes 28 */
+
 /* One call to be planned. */
 struct scene {
-  uint32_t dims;   /* of live inputs; 0: the maximum */
-  uint64_t scalar; /* every element of inputs that scalars are read from */
-  const sconce_draw *draw;
+  uint32_t axis, dim; /* of dynamic inputs; dim 0: the maximum */
+  uint64_t scalar;    /* every element of inputs that scalars are read from */
+  const sconce_draw *how;
 };
 
 struct stage {
   struct graph *g;
   const struct draw *draw;
-  const bool *live;
-  uint8_t **elements; /* by input, NULL where no scalar is read from it */
   struct rehearsal *out;
+  bool *dynamic;      /* by input: the file says that its dims change */
+  uint8_t **elements; /* by input; NULL where no scalar is read from it */
+  uint64_t scalar;    /* in elements now */
+  uint64_t limit;     /* the largest that their dtypes hold; 0: none is read */
+  uint32_t played;
 };
 
 static void note(struct rehearsal *r, const struct kernel *row) {
@@ -31,98 +36,136 @@ static void note_planned(const struct graph *g, struct rehearsal *r) {
     for (uint32_t k = 0; k < g->nodes[i].n_records; k++) note(r, g->nodes[i].records[k].row);
 }
 
+/* ---- one call -------------------------------------------------------------------------------- */
+
+static void fill(struct stage *s, uint64_t scalar) {
+  for (uint32_t i = 0; i < s->g->n_inputs && scalar != s->scalar; i++) {
+    const struct tensor *t = &s->g->values[s->g->inputs[i]].tensor;
+    const uint32_t size = s->elements[i] ? vk_dtype_size(t->dtype) : 0;
+    for (uint64_t at = 0; size && at < tensor_nbytes_max(t); at++)
+      s->elements[i][at] = (uint8_t)(scalar >> (8 * (at % size)) & 255);
+  }
+  s->scalar = scalar;
+}
+
 static sconce_status set_input(struct stage *s, uint32_t i, const struct scene *scene,
                                sconce_error *err) {
   struct graph *g = s->g;
   struct tensor *t = &g->values[g->inputs[i]].tensor;
   uint32_t dims[RANK_MAX];
   memcpy(dims, t->dim_max, sizeof dims);
-  for (uint32_t d = 0; s->live[i] && scene->dims && d < t->rank; d++)
-    if (dims[d] > scene->dims) dims[d] = scene->dims;
+  if (s->dynamic[i] && scene->dim && scene->axis < t->rank && dims[scene->axis] > scene->dim)
+    dims[scene->axis] = scene->dim;
   TRY(graph_set_dims(g, g->inputs[i], dims, t->rank, err));
   if (!s->elements[i]) return SCONCE_OK;
-  const uint32_t size = vk_dtype_size(t->dtype);
-  for (uint64_t e = 0; e < tensor_numel_max(t); e++)
-    for (uint32_t b = 0; b < size; b++)
-      s->elements[i][e * size + b] = (uint8_t)(b < 8 ? scene->scalar >> (8 * b) & 255 : 0);
   t->host = s->elements[i];
   return graph_touch(g, g->inputs[i], err);
 }
 
 static sconce_status plan(struct stage *s, const struct scene *scene, sconce_error *err) {
+  fill(s, scene->scalar);
   for (uint32_t i = 0; i < s->g->n_inputs; i++)
     if (s->g->values[s->g->inputs[i]].kind == VK_TENSOR) TRY(set_input(s, i, scene, err));
-  TRY(draw_set(s->g, s->draw, scene->draw, err));
-  return graph_plan(s->g, err);
+  TRY(draw_set(s->g, s->draw, scene->how, err));
+  return graph_plan_unseen(s->g, err);
 }
 
 /* *ok: the call could be planned. */
 static sconce_status play(struct stage *s, struct scene scene, bool *ok, sconce_error *err) {
+  sconce_error why;
+  *ok = s->played++ < SCENES_MAX;
+  if (!*ok) return SCONCE_OK;
   graph_begin(s->g);
-  sconce_status status = plan(s, &scene, err);
-  if (status == SCONCE_OK) note_planned(s->g, s->out);
-  graph_rollback(s->g);
+  sconce_status status = plan(s, &scene, &why);
   *ok = status == SCONCE_OK;
-  return status == SCONCE_NO_MEMORY ? status : SCONCE_OK;
+  if (*ok) note_planned(s->g, s->out);
+  graph_rollback(s->g);
+  return status == SCONCE_NO_MEMORY ? fail(err, status, "%s", why.text) : SCONCE_OK;
 }
 
-static bool is_read(const struct graph *g, uint32_t id) {
-  for (uint32_t i = 0; i < g->n_nodes; i++)
-    if (g->nodes[i].op->flags & OP_READS && g->nodes[i].args[0] == id) return true;
-  return false;
-}
+/* ---- all of them ----------------------------------------------------------------------------- */
 
-static sconce_status open_stage(struct stage *s, struct arena *scratch, sconce_error *err) {
-  const struct graph *g = s->g;
-  s->elements = arena_new(scratch, uint8_t *, g->n_inputs);
-  for (uint32_t i = 0; s->elements && i < g->n_inputs; i++) {
-    const struct value *v = &g->values[g->inputs[i]];
-    if (v->kind != VK_TENSOR || !is_read(g, g->inputs[i])) continue;
-    s->elements[i] = arena_alloc(scratch, (size_t)tensor_nbytes_max(&v->tensor), 1, 8);
-    if (!s->elements[i]) return fail(err, SCONCE_NO_MEMORY, "no memory for input %u", i);
-  }
-  return s->elements ? SCONCE_OK : fail(err, SCONCE_NO_MEMORY, "no memory for inputs");
-}
-
-static void close_stage(struct stage *s) {
-  for (uint32_t i = 0; s->elements && i < s->g->n_inputs; i++)
-    if (s->elements[i]) s->g->values[s->g->inputs[i]].tensor.host = NULL;
-}
-
-/* The largest dim of a live input; 0: none is. */
-static uint32_t most_dims(const struct stage *s) {
-  uint32_t most = 0;
-  for (uint32_t i = 0; i < s->g->n_inputs; i++) {
-    const struct value *v = &s->g->values[s->g->inputs[i]];
-    for (uint32_t d = 0; v->kind == VK_TENSOR && s->live[i] && d < v->tensor.rank; d++)
-      if (v->tensor.dim_max[d] > most) most = v->tensor.dim_max[d];
-  }
-  return most;
-}
-
-static sconce_status play_all(struct stage *s, sconce_error *err) {
-  static const sconce_draw greedy = {0}, draw = {.temperature = 1, .top_k = 2, .top_p = 0.5f};
-  const uint32_t most = most_dims(s);
-  bool ok;
-  TRY(play(s, (struct scene){.draw = &greedy}, &ok, err));
-  TRY(play(s, (struct scene){.draw = &draw}, &ok, err));
-  for (uint64_t dims = 1; dims < most; dims *= 2)
-    TRY(play(s, (struct scene){.dims = (uint32_t)dims, .draw = &greedy}, &ok, err));
-  ok = true;
-  for (uint64_t at = 1; ok && at <= INT32_MAX; at = 2 * at + 1)
-    TRY(play(s, (struct scene){.dims = 1, .scalar = at, .draw = &greedy}, &ok, err));
+static sconce_status play_scalars(struct stage *s, struct scene scene, sconce_error *err) {
+  bool ok = true;
+  for (scene.scalar = 1; ok && scene.scalar <= s->limit; scene.scalar = 2 * scene.scalar + 1)
+    TRY(play(s, scene, &ok, err));
   return SCONCE_OK;
 }
 
-sconce_status rehearse(struct graph *g, const struct draw *draw, const bool *live,
+static uint32_t most(const struct stage *s, uint32_t axis) {
+  uint32_t dim = 0;
+  for (uint32_t i = 0; i < s->g->n_inputs; i++) {
+    const struct value *v = &s->g->values[s->g->inputs[i]];
+    if (s->dynamic[i] && axis < v->tensor.rank && v->tensor.dim_max[axis] > dim)
+      dim = v->tensor.dim_max[axis];
+  }
+  return dim;
+}
+
+static sconce_status play_all(struct stage *s, sconce_error *err) {
+  static const sconce_draw greedy = {0}, drawn = {.temperature = 1, .top_k = 2, .top_p = 0.5f};
+  bool ok, any = false;
+  TRY(play(s, (struct scene){.how = &drawn}, &ok, err));
+  TRY(play(s, (struct scene){.how = &greedy}, &ok, err));
+  for (uint32_t axis = 0; axis < RANK_MAX; axis++) {
+    struct scene scene = {.axis = axis, .how = &greedy};
+    const uint32_t dim = most(s, axis);
+    for (uint64_t d = 1; d < dim; d *= 2) {
+      scene.dim = (uint32_t)d;
+      TRY(play(s, scene, &ok, err));
+      if (!ok) break; /* no dim that changes */
+    }
+    if (scene.dim == 0 || !ok) continue;
+    scene.dim = 1;
+    any = true;
+    TRY(play_scalars(s, scene, err));
+  }
+  return any ? SCONCE_OK : play_scalars(s, (struct scene){.how = &greedy}, err);
+}
+
+static void limit(struct stage *s, enum vk_dtype dtype) {
+  const uint32_t bits = 8 * vk_dtype_size(dtype) - 1;
+  const uint64_t largest = bits < 31 ? (UINT64_C(1) << bits) - 1 : INT32_MAX;
+  if (!s->limit || largest < s->limit) s->limit = largest;
+}
+
+static sconce_status stage_init(struct stage *s, const struct pte_method *method,
+                                struct arena *scratch, sconce_error *err) {
+  const struct graph *g = s->g;
+  bool *read = arena_new(scratch, bool, g->n_values);
+  s->dynamic = arena_new(scratch, bool, g->n_inputs);
+  s->elements = arena_new(scratch, uint8_t *, g->n_inputs);
+  if (!read || !s->dynamic || !s->elements)
+    return fail(err, SCONCE_NO_MEMORY, "no memory for %u inputs", g->n_inputs);
+  for (uint32_t i = 0; i < g->n_nodes; i++)
+    if (g->nodes[i].op->flags & OP_READS && g->nodes[i].args[0] != NO_VALUE)
+      read[g->nodes[i].args[0]] = true;
+  for (uint32_t i = 0; i < g->n_inputs; i++) {
+    const struct value *v = &g->values[g->inputs[i]];
+    if (v->kind != VK_TENSOR) continue;
+    struct pte_value said = pte_value(method, (uint32_t)fb_i32_at(method->inputs, i));
+    s->dynamic[i] = said.kind == PTE_TENSOR && said.tensor.dynamism != PTE_STATIC;
+    const uint64_t nbytes = tensor_nbytes_max(&v->tensor);
+    if (!read[g->inputs[i]] || nbytes == 0 || nbytes > HOST_READ_MAX) continue;
+    s->elements[i] = arena_alloc(scratch, (size_t)nbytes, 1, 8);
+    if (!s->elements[i]) return fail(err, SCONCE_NO_MEMORY, "no memory for input %u", i);
+    limit(s, v->tensor.dtype);
+  }
+  return SCONCE_OK;
+}
+
+sconce_status rehearse(struct graph *g, const struct draw *draw, const struct pte_method *method,
                        struct rehearsal *out, sconce_error *err) {
   struct arena scratch;
   arena_init(&scratch, &g->arena.allocator);
   out->n = 0;
-  struct stage stage = {.g = g, .draw = draw, .live = live, .out = out};
-  sconce_status status = open_stage(&stage, &scratch, err);
+  struct stage stage = {.g = g, .draw = draw, .out = out};
+  sconce_status status = stage_init(&stage, method, &scratch, err);
   if (status == SCONCE_OK) status = play_all(&stage, err);
-  close_stage(&stage);
+  for (uint32_t i = 0; stage.elements && i < g->n_inputs; i++)
+    if (stage.elements[i]) g->values[g->inputs[i]].tensor.host = NULL;
+  g->planned = g->nodes_planned = 0;
+  g->wanted = NO_VALUE;
   arena_free(&scratch);
   return status;
 }

@@ -2,19 +2,21 @@
 #ifndef RUN_REHEARSE_H
 #define RUN_REHEARSE_H
 
+#include "format/pte.h"
 #include "run/draw.h"
 
-enum { REHEARSED_MAX = 128 };
+enum { REHEARSED_MAX = 128 }; /* a Llama has 30; what comes after is compiled when it is needed */
 
 struct rehearsal {
   const struct kernel *rows[REHEARSED_MAX];
   uint32_t n;
 };
 
-/* After graph_finish, which it leaves as it was. With all dims at their maximum and, where `live`
- * says so of an input, at 1, 2, 4 …; with scalars from 0 upwards as far as they are accepted; with
- * a token chosen in each way. A call that cannot be planned is none. */
-SCONCE_CHECK sconce_status rehearse(struct graph *g, const struct draw *draw, const bool *live,
-                                    struct rehearsal *out, sconce_error *err);
+/* After graph_finish; the graph is as before, ready for its first call. Plans calls at the maximum
+ * dims, with a dynamic dim of 1, 2, 4 …, with scalars from 0 upwards as far as they are accepted,
+ * with a token chosen greedily and drawn. A call that cannot be planned is none. */
+SCONCE_CHECK sconce_status rehearse(struct graph *g, const struct draw *draw,
+                                    const struct pte_method *method, struct rehearsal *out,
+                                    sconce_error *err);
 
 #endif
