@@ -5,9 +5,10 @@ usage: pack.py SRC OUT
 
 A shader is a real WGSL file. This script reads three things from it and nothing else:
   // uses: grid reduce          libraries (files of src/wgsl) to append
-  struct Params { … }           becomes `struct <kernel>_params` with the same layout
+  struct Params { … }           becomes `struct <kernel>_params` with the same layout; kernels that share one
+                                use a library <name>_params, which becomes `struct <name>_params`
   @group(0) @binding(i) var<…>  becomes the kernel's binding kinds
-so that host and shader cannot drift apart. OUT gets <kernel>.wgsl.h for each kernel and wgsl.c.
+so that host and shader cannot drift apart. OUT gets <kernel>.wgsl.h for each kernel, <name>_params.wgsl.h and wgsl.c.
 """
 
 import pathlib
@@ -87,32 +88,57 @@ def write(path, text):
         path.write_text(text)
 
 
-def pack_kernel(src, path, out):
-    text = path.read_text()
-    code = without_comments(text)
-    name = path.stem
-    fields, size = params_fields(path, code)
-    kinds = bindings(path, code)
-    if ("BIND_PARAMS" in kinds) != bool(size):
-        stop(path, "struct Params and its uniform binding come together")
+def c_struct(name, fields, size):
+    lines, at = [f"struct {name} {{"], 0
+    for field, ctype, count, offset in fields:
+        lines.append(f"  {ctype} {field}{f'[{count}]' if count > 1 else ''};")
+        at = offset + 4 * count
+    if at < size:
+        lines.append(f"  uint32_t pad_[{(size - at) // 4}];")
+    return lines + ["};", f"_Static_assert(sizeof(struct {name}) == {size}, \"{name}\");"]
+
+
+def write_header(src, path, out, lines):
+    guard = f"GEN_{path.stem.upper()}_H"
+    head = [f"/* Generated from {path.relative_to(src)}. */", f"#ifndef {guard}", f"#define {guard}"]
+    write(out / f"{path.stem}.wgsl.h", "\n".join([*head, '#include "graph/wgsl.h"', *lines, "#endif"]) + "\n")
+
+
+def pack_library(src, path, out):
+    fields, size = params_fields(path, without_comments(path.read_text()))
+    if path.stem.endswith("_params") != bool(size):
+        stop(path, "a library with struct Params is called <name>_params")
+    if size:
+        write_header(src, path, out, c_struct(path.stem, fields, size))
+    return f'    {{"{path.stem}", "{path.relative_to(src).as_posix()}",\n{c_string(path.read_text())}}},'
+
+
+def used_libraries(src, path, text):
     uses = re.search(r"^//\s*uses:\s*(.*)$", text, re.M)
     uses = uses.group(1).split() if uses else []
     for library in uses:
         if not (src / "wgsl" / f"{library}.wgsl").exists():
             stop(path, f"uses '{library}', but src/wgsl/{library}.wgsl does not exist")
-    header = [f"/* Generated from {path.relative_to(src)}. */", '#include "graph/wgsl.h"', "#include <stddef.h>", ""]
-    if size:
-        header.append(f"struct {name}_params {{")
-        at = 0
-        for field, ctype, count, offset in fields:
-            header.append(f"  {ctype} {field}{f'[{count}]' if count > 1 else ''};")
-            at = offset + 4 * count
-        if at < size:
-            header.append(f"  uint32_t pad_[{(size - at) // 4}];")
-        header.append("};")
-        header.append(f"_Static_assert(sizeof(struct {name}_params) == {size}, \"{name}\");")
-    header.append(f"extern const struct wgsl {name}_wgsl;\n")
-    write(out / f"{name}.wgsl.h", "\n".join(header))
+    return uses
+
+
+def pack_kernel(src, path, out):
+    text = path.read_text()
+    code = without_comments(text)
+    name = path.stem
+    uses = used_libraries(src, path, text)
+    shared = [library for library in uses if library.endswith("_params")]
+    fields, size = params_fields(path, code)
+    if len(shared) + bool(size) > 1:
+        stop(path, "more than one struct Params")
+    header = c_struct(f"{name}_params", fields, size) if size else []
+    for library in shared:
+        fields, size = params_fields(path, without_comments((src / "wgsl" / f"{library}.wgsl").read_text()))
+        header.append(f'#include "{library}.wgsl.h"')
+    kinds = bindings(path, code)
+    if ("BIND_PARAMS" in kinds) != bool(size):
+        stop(path, "struct Params and its uniform binding come together")
+    write_header(src, path, out, header + [f"extern const struct wgsl {name}_wgsl;"])
     kinds_of = {"uint32_t": "u", "int32_t": "i", "float": "f"}
     listed = [f"{field}:{kinds_of[ctype]}{count if count > 1 else ''}" for field, ctype, count, _ in fields]
     return (
@@ -133,7 +159,7 @@ def main():
         if path.stem in names:
             stop(path, "another shader has this name")
         if path.parent.name == "wgsl":
-            libraries.append(f'    {{"{path.stem}", "{path.relative_to(src).as_posix()}",\n{c_string(path.read_text())}}},')
+            libraries.append(pack_library(src, path, out))
         else:
             names.append(path.stem)
             body.append(f"extern const struct wgsl {path.stem}_wgsl;\n" + pack_kernel(src, path, out))

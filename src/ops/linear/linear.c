@@ -6,11 +6,8 @@
 #include "matmul_plain.wgsl.h"
 #include "matvec.wgsl.h"
 
-_Static_assert(sizeof(struct matmul_params) == sizeof(struct matvec_params), "one layout");
-_Static_assert(sizeof(struct matmul_plain_params) == sizeof(struct matvec_params), "one layout");
-
 struct problem {
-  struct matvec_params u;
+  struct linear_params u;
   bool mixed; /* x and w in different dtypes */
   bool words; /* every row of y starts on a word */
   bool half;  /* x and y have 2 bytes */
@@ -92,7 +89,7 @@ TABLE(kernels_f16, "f16", "use=quad_f16 use=elem_f16", "use=elem_f16");
 /* ---- emit ------------------------------------------------------------------------------------ */
 
 static uint64_t groups_of(const struct kernel *row, const struct problem *q) {
-  const struct matvec_params *u = &q->u;
+  const struct linear_params *u = &q->u;
   if (row->wgsl == &matmul_plain_wgsl)
     return div_up((uint64_t)u->batch * u->m * u->cols, row->threads * (q->half ? 2 : 1));
   return div_up(u->n, row->tile[0]) * div_up(u->m, row->tile[1]) * u->batch;
@@ -168,7 +165,7 @@ static sconce_status linear_emit(struct plan *p, const struct node *n) {
   const struct tensor *x = arg_tensor(p, n, 0), *w = arg_tensor(p, n, 1);
   const uint32_t k = w->dim_live[1];
   struct problem q = {.x = arg_id(n, 0), .w = arg_id(n, 1), .bias = arg_id(n, 2), .y = out_id(n)};
-  q.u = (struct matvec_params){.batch = 1,
+  q.u = (struct linear_params){.batch = 1,
                                .m = rows_of(x),
                                .n = w->dim_live[0],
                                .k = k,
@@ -237,7 +234,7 @@ static sconce_status mm_emit(struct plan *p, const struct node *n) {
   TRY(mm_check(p, n, &a, &b));
   const uint32_t at = n->op->variant == ADDMM, rank = a->rank;
   struct problem q = {.x = arg_id(n, at), .w = arg_id(n, at + 1), .y = out_id(n)};
-  q.u = (struct matvec_params){.batch = rank == 3 ? a->dim_live[0] : 1,
+  q.u = (struct linear_params){.batch = rank == 3 ? a->dim_live[0] : 1,
                                .m = a->dim_live[rank - 2],
                                .n = b->dim_live[rank - 1],
                                .k = a->dim_live[rank - 1],

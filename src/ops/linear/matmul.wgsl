@@ -1,25 +1,9 @@
 // y[b, m, n] = alpha · Σ_k x[b, m, k] · w[b, …] + beta · bias[m, n]: a workgroup computes a tile of
 // 64 by 64. w is (n, k) as a linear has it, or (k, n).
 // Wants k % 4 == 0, n % 4 == 0 if w is (k, n), rows of y that start on words.
-// uses: grid either tile64
+// uses: grid either tile64 linear_params
 const WG = 256u;
 const K_LAST = true; // w is (n, k)
-struct Params { // as in matvec
-  batch: u32,
-  m: u32,
-  n: u32,
-  k: u32,
-  first: u32,
-  cols: u32,
-  w_n: u32,
-  w_k: u32,
-  w_half: u32,
-  bias: u32,
-  bias_m: u32,
-  bias_n: u32,
-  alpha: f32,
-  beta: f32,
-}
 @group(0) @binding(0) var<storage, read>       x: array<Quad>;   // (batch, m, k)
 @group(0) @binding(1) var<storage, read>       w: array<Quad>;   // (batch, n, k) or (batch, k, n)
 @group(0) @binding(2) var<storage, read>       bias: array<u32>; // by bias_m, bias_n

@@ -1,23 +1,7 @@
 // y as in matmul, for any sizes, steps and mix of dtypes. One thread per word of y; words that also
 // belong to columns of another dispatch keep their other half.
-// uses: grid either
+// uses: grid either linear_params
 override WG: u32 = 64u;
-struct Params { // as in matvec
-  batch: u32,
-  m: u32,
-  n: u32,
-  k: u32,
-  first: u32,
-  cols: u32,
-  w_n: u32,
-  w_k: u32,
-  w_half: u32,
-  bias: u32,
-  bias_m: u32,
-  bias_n: u32,
-  alpha: f32,
-  beta: f32,
-}
 @group(0) @binding(0) var<storage, read>       x: array<u32>;    // (batch, m, k)
 @group(0) @binding(1) var<storage, read>       w: array<u32>;    // (batch, n, k) or (batch, k, n)
 @group(0) @binding(2) var<storage, read>       bias: array<u32>; // by bias_m, bias_n

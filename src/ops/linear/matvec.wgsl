@@ -1,25 +1,9 @@
 // y[m, n] = Σ_k x[m, k] · w[n, k] + bias[n], for few rows m.  A workgroup takes one m and WG / L · 4
 // rows of w; L threads share four of those rows and read every L-th quad of them.
 // Wants k % 4 == 0, a bias for columns only, rows of y that start on words.
-// uses: grid either
+// uses: grid either linear_params
 const WG = 256u;
 const L = 64u;
-struct Params {
-  batch: u32,
-  m: u32,
-  n: u32,      // columns here: p.first of cols and on
-  k: u32,
-  first: u32,
-  cols: u32,   // of y
-  w_n: u32,    // steps of w from column to column of y, and along k
-  w_k: u32,
-  w_half: u32, // w of 2 bytes
-  bias: u32,   // 0: none, else 1 + `half`
-  bias_m: u32, // steps of the bias
-  bias_n: u32,
-  alpha: f32,
-  beta: f32,
-}
 @group(0) @binding(0) var<storage, read>       x: array<Quad>;   // (m, k)
 @group(0) @binding(1) var<storage, read>       w: array<Quad>;   // (n, k)
 @group(0) @binding(2) var<storage, read>       bias: array<u32>; // (cols)

@@ -11,9 +11,6 @@
 
 #include <inttypes.h>
 
-_Static_assert(sizeof(struct q4_gemm_params) == sizeof(struct q4_gemv_params), "one layout");
-_Static_assert(sizeof(struct q4_plain_params) == sizeof(struct q4_gemv_params), "one layout");
-
 struct problem {
   const struct q4_linear *linear;
   uint32_t stride; /* bytes of a weight row */
@@ -92,7 +89,7 @@ TABLE(kernels_f32_f16, "f32_f16", "use=quad_f32 use=elem_f16", "X_HALF=0u use=el
 /* ---- emit ------------------------------------------------------------------------------------ */
 
 /* Workgroups; sets u->blocks. */
-static uint64_t groups_of(const struct kernel *row, struct q4_gemv_params *u, bool half_y) {
+static uint64_t groups_of(const struct kernel *row, struct q4_params *u, bool half_y) {
   if (row->wgsl == &q4_plain_wgsl)
     return div_up((uint64_t)u->m * u->cols, row->threads * (half_y ? 2 : 1));
   if (row->wgsl == &q4_gemm_wgsl) return div_up(u->n, row->tile[0]) * div_up(u->m, row->tile[1]);
@@ -101,7 +98,7 @@ static uint64_t groups_of(const struct kernel *row, struct q4_gemv_params *u, bo
 
 /* Rows [m0, m0 + u->m) of x, in as many dispatches as the weight needs. */
 static sconce_status emit_part(struct plan *p, const struct q4_linear *l, const struct kernel *row,
-                               struct q4_gemv_params u, uint64_t m0) {
+                               struct q4_params u, uint64_t m0) {
   const struct tensor *x = tensor_at(p, l->x), *y = tensor_at(p, l->y);
   const uint64_t w_row = u.stride, s_row = (uint64_t)u.groups << (u.half ? 1 : 2);
   const uint64_t x_row = (uint64_t)l->k * vk_dtype_size(x->dtype);
@@ -133,13 +130,13 @@ sconce_status q4_emit(struct plan *p, const struct q4_linear *l) {
                                             : kernels_f32;
   const struct kernel *row = choose(p, table, &q);
   if (!row) return p->err->status;
-  struct q4_gemv_params u = {.k = l->k,
-                             .stride = q.stride,
-                             .group = l->group,
-                             .groups = scales->dim_max[0],
-                             .cols = l->n,
-                             .bias = l->bias_kind,
-                             .half = is_half(scales)};
+  struct q4_params u = {.k = l->k,
+                        .stride = q.stride,
+                        .group = l->group,
+                        .groups = scales->dim_max[0],
+                        .cols = l->n,
+                        .bias = l->bias_kind,
+                        .half = is_half(scales)};
   (void)q4_shift(l->group, l->k, &u.shift); /* rows that read it fit only where it is one */
   const uint64_t step = rows_split(p, l->m, (uint64_t)l->k * vk_dtype_size(x->dtype),
                                    (uint64_t)l->n * vk_dtype_size(y->dtype));

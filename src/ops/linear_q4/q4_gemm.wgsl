@@ -1,21 +1,7 @@
 // y = x · Wᵀ + bias as in q4_gemv, for many rows m: a workgroup computes a tile of 64 by 64.
 // Wants k % 4 == 0, group % 4 == 0, weight rows of whole words, rows of y that start on words.
-// uses: grid either tile64
+// uses: grid either tile64 q4_params
 const WG = 256u;
-struct Params { // as in q4_gemv
-  m: u32,
-  n: u32,
-  k: u32,
-  stride: u32,
-  group: u32,
-  groups: u32,
-  first: u32,
-  cols: u32,
-  bias: u32,
-  half: u32,
-  blocks: u32,
-  shift: u32,
-}
 @group(0) @binding(0) var<storage, read>       x: array<Quad>;     // (m, k)
 @group(0) @binding(1) var<storage, read>       w: array<u32>;      // (n, stride / 4)
 @group(0) @binding(2) var<storage, read>       scales: array<u32>; // (n, groups)

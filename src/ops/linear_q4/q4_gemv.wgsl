@@ -1,24 +1,10 @@
 // y[m, n] = Σ_k x[m, k] · (code[n, k] − 8) · scale[n, k / group] + bias[n], for few rows m.
 // A workgroup takes one m and p.blocks times SETS · R rows of the weight.
 // Wants k % 32 == 0; group 32 · 2^i or all of k; rows of y that start on words.
-// uses: grid either q4_rows
+// uses: grid either q4_rows q4_params
 const WG = 256u;
 const T = 64u;
 const U = 1u;
-struct Params {
-  m: u32,
-  n: u32,      // rows of the weight here: p.first of cols and on
-  k: u32,
-  stride: u32, // bytes of a weight row
-  group: u32,
-  groups: u32, // scales of a row
-  first: u32,
-  cols: u32,   // of y
-  bias: u32,   // 0: none, else 1 + `half`
-  half: u32,   // of the scales
-  blocks: u32,
-  shift: u32,  // unit >> shift is its group
-}
 @group(0) @binding(0) var<storage, read>       x: array<Quad>;      // (m, k)
 @group(0) @binding(1) var<storage, read>       w: array<vec4<u32>>; // (n, k / 32)
 @group(0) @binding(2) var<storage, read>       scales: array<u32>;  // (n, groups)

@@ -1,21 +1,7 @@
 // y = x · Wᵀ + bias as in q4_gemv, for any k, group, stride and mix of dtypes. One thread per word
 // of y; words that also belong to columns of another dispatch keep their other half.
-// uses: grid either
+// uses: grid either q4_params
 override WG: u32 = 64u;
-struct Params { // as in q4_gemv
-  m: u32,
-  n: u32,
-  k: u32,
-  stride: u32,
-  group: u32,
-  groups: u32,
-  first: u32,
-  cols: u32,
-  bias: u32,
-  half: u32,
-  blocks: u32,
-  shift: u32,
-}
 @group(0) @binding(0) var<storage, read>       x: array<u32>;      // (m, k), X_HALF
 @group(0) @binding(1) var<storage, read>       w: array<u32>;      // (n, stride) bytes
 @group(0) @binding(2) var<storage, read>       scales: array<u32>; // (n, groups)

@@ -1,14 +1,8 @@
 // y = x / sqrt(mean(x²) + eps) · w over the last dim, whose size is a multiple of 4.
 // One workgroup per row.
-// uses: grid
+// uses: grid rms_norm_params
 alias Reduced = f32;
 const WG = 256u;
-struct Params {
-  rows: u32,
-  quads: u32, // of a row
-  cols: f32,
-  eps: f32,
-}
 @group(0) @binding(0) var<storage, read>       x: array<Quad>; // (rows, quads)
 @group(0) @binding(1) var<storage, read>       w: array<Quad>; // (quads)
 @group(0) @binding(2) var<storage, read_write> y: array<Quad>; // (rows, quads)

@@ -1,14 +1,8 @@
 // rms_norm for rows of any length. A workgroup does as many rows as a word has elements, so that
 // no word belongs to two workgroups: together they are `cols` whole words.
-// uses: grid
+// uses: grid rms_norm_params
 alias Reduced = vec2<f32>; // by row of the workgroup
 const WG = 32u;
-struct Params {
-  rows: u32,
-  quads: u32, // unused here
-  cols: f32,
-  eps: f32,
-}
 @group(0) @binding(0) var<storage, read>       x: array<u32>; // (rows, cols)
 @group(0) @binding(1) var<storage, read>       w: array<u32>; // (cols)
 @group(0) @binding(2) var<storage, read_write> y: array<u32>; // (rows, cols)

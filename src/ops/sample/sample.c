@@ -24,9 +24,6 @@ enum { FOLD_NOTHING, FOLD_COUNTS, FOLD_WEIGHTS, FOLD_KEEP }; /* sample_search.wg
 enum { STATE_WORDS = 6 * BLOCKS + 8 * (PASSES + 2), HIST_WORDS = PASSES * 256 * 2 };
 
 /* The passes of a draw share their parameters. */
-_Static_assert(sizeof(struct sample_digit_params) == sizeof(struct sample_sum_params), "sum");
-_Static_assert(sizeof(struct sample_digit_params) == sizeof(struct sample_draw_params), "draw");
-
 /* ---- kernels --------------------------------------------------------------------------------- */
 
 #define ROW(NAME, WGSL, SET, WORDS)                                                                \
@@ -160,7 +157,7 @@ static sconce_status emit_best(struct plan *p, const struct node *n, const struc
 
 /* One pass over all parts; `pair` is its kernel's for float32. */
 static sconce_status emit_pass(struct plan *p, const struct node *n, const struct row *r,
-                               const struct kernel *pair, struct sample_digit_params *u) {
+                               const struct kernel *pair, struct sample_params *u) {
   const bool draws = pair == &last_kernels[DRAW];
   for (uint32_t i = 0; i < r->n_parts; i++) {
     struct operand x = part_of(p, n, r, i, &u->first, &u->n);
@@ -176,7 +173,7 @@ static sconce_status emit_pass(struct plan *p, const struct node *n, const struc
 
 /* Halves have 13 zeros behind their digits, so three passes see all of them. */
 static sconce_status emit_search(struct plan *p, const struct node *n, const struct row *r,
-                                 uint32_t kind, struct sample_digit_params *u) {
+                                 uint32_t kind, struct sample_params *u) {
   for (uint32_t shift = 24 + 8; shift > u->low; shift -= 8) {
     u->shift = shift - 8;
     TRY(emit_pass(p, n, r, &digit_kernels[kind], u));
@@ -204,7 +201,7 @@ static float largest(float temperature) {
 }
 
 static sconce_status emit_draw(struct plan *p, const struct node *n, const struct row *r,
-                               struct sample_digit_params *u) {
+                               struct sample_params *u) {
   uint32_t low, high, position;
   float top_p;
   TRY(arg_u32(p, n, SEED_LOW, &low));
@@ -238,7 +235,7 @@ static sconce_status emit(struct plan *p, const struct node *n) {
   TRY(arg_int(p, n, TOP_K, &top_k));
   if (top_k < 0) return SCONCE_OK; /* nothing is chosen */
   struct row r;
-  struct sample_digit_params u = {0};
+  struct sample_params u = {0};
   TRY(check_tensors(p, n, x->dim_live, &r));
   TRY(arg_u32(p, n, TOP_K, &u.top_k));
   TRY(arg_bits(p, n, TEMPERATURE, "temperature", 1e6f, &u.temperature));

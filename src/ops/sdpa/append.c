@@ -7,10 +7,6 @@
 
 #include <inttypes.h>
 
-_Static_assert(sizeof(struct cache_append_pair_params) == sizeof(struct cache_append_params) &&
-                   sizeof(struct cache_append_halves_params) == sizeof(struct cache_append_params),
-               "all kernels read one struct");
-
 /* What decides: bytes of all that is copied and of all offsets, or'ed. */
 struct problem {
   uint64_t bytes;

@@ -10,11 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-_Static_assert(sizeof(struct attn_split_params) == sizeof(struct attn_plain_params) &&
-                   sizeof(struct attn_merge_params) == sizeof(struct attn_plain_params) &&
-                   sizeof(struct attn_stream_params) == sizeof(struct attn_plain_params),
-               "all kernels read one struct");
-
 enum {
   SPLIT_SEQ = 16, /* most queries for which keys are split */
   SPLIT_DIM = 256,
@@ -134,33 +129,33 @@ sconce_status attention_prepare(struct plan *p, struct node *n, const struct att
   return graph_scratch(p->g, VK_FLOAT32, row * seq, &n->extra[0], p->err);
 }
 
-static struct attn_plain_params params_of(const struct attention *a, uint32_t unit) {
+static struct attn_params params_of(const struct attention *a, uint32_t unit) {
   uint32_t dim = a->dim / unit, kv_heads = a->heads / a->group;
-  struct attn_plain_params u = {.seq = a->seq,
-                                .heads = a->heads,
-                                .group = a->group,
-                                .dim = dim,
-                                .q_token = a->head_major ? dim : a->heads * dim,
-                                .q_head = a->head_major ? a->seq * dim : dim,
-                                .k_token = a->head_major ? dim : kv_heads * dim,
-                                .k_head = a->head_major ? a->rows * dim : dim,
-                                .keys = a->keys,
-                                .first = a->first,
-                                .head_major = a->head_major,
-                                .masked = a->bias != NO_VALUE,
-                                .mask_heads = a->mask_heads ? a->mask_heads : 1,
-                                .chunk = attention_chunk(a->keys),
-                                .chunks = chunks_of(a->keys),
-                                .lanes = attention_lanes(a->dim),
-                                .scale = (float)a->scale,
-                                .never = -INFINITY};
+  struct attn_params u = {.seq = a->seq,
+                          .heads = a->heads,
+                          .group = a->group,
+                          .dim = dim,
+                          .q_token = a->head_major ? dim : a->heads * dim,
+                          .q_head = a->head_major ? a->seq * dim : dim,
+                          .k_token = a->head_major ? dim : kv_heads * dim,
+                          .k_head = a->head_major ? a->rows * dim : dim,
+                          .keys = a->keys,
+                          .first = a->first,
+                          .head_major = a->head_major,
+                          .masked = a->bias != NO_VALUE,
+                          .mask_heads = a->mask_heads ? a->mask_heads : 1,
+                          .chunk = attention_chunk(a->keys),
+                          .chunks = chunks_of(a->keys),
+                          .lanes = attention_lanes(a->dim),
+                          .scale = (float)a->scale,
+                          .never = -INFINITY};
   memcpy(u.mask, a->mask, sizeof u.mask);
   return u;
 }
 
 sconce_status attention_merge(struct plan *p, const struct node *n, const struct attention *a,
                               uint32_t chunks) {
-  struct attn_plain_params u = params_of(a, 4);
+  struct attn_params u = params_of(a, 4);
   u.chunks = chunks;
   return dispatch(p, choose(p, attention_merges, &(struct problem){.a = a}), &u,
                   (uint64_t)a->seq * a->heads, OPERANDS({n->extra[0]}, {a->out}));
@@ -168,7 +163,7 @@ sconce_status attention_merge(struct plan *p, const struct node *n, const struct
 
 static sconce_status emit_split(struct plan *p, const struct node *n, const struct attention *a,
                                 const struct kernel *row) {
-  struct attn_plain_params u = params_of(a, 4);
+  struct attn_params u = params_of(a, 4);
   uint64_t sets = div_up((uint64_t)a->seq * a->group, row->tile[0]) * (a->heads / a->group);
   uint32_t bias = a->bias == NO_VALUE ? a->q : a->bias;
   TRY(dispatch(p, row, &u, sets * u.chunks,
@@ -183,7 +178,7 @@ sconce_status attention_emit(struct plan *p, const struct node *n, const struct 
   if (!row) return p->err->status;
   if (row->wgsl == &attn_split_wgsl) return emit_split(p, n, a, row);
   bool plain = row->wgsl == &attn_plain_wgsl;
-  struct attn_plain_params u = params_of(a, plain ? 1 : 4);
+  struct attn_params u = params_of(a, plain ? 1 : 4);
   uint64_t groups = plain
                         ? div_up((uint64_t)a->seq * a->heads, row->tile[0]) * div_up(a->dim, 256)
                         : div_up((uint64_t)a->seq * a->group, row->tile[0]) * (a->heads / a->group);

@@ -1,29 +1,8 @@
 // Attention of few queries, second half: joins what attn_split found for the chunks of a row.
 // One workgroup per row (query, head); 4 · lanes threads take a chunk's values.
-// uses: grid
+// uses: grid attn_params
 const WG = 256u;
 const LOWEST = -3.4028234e38;
-struct Params {
-  seq: u32,     // queries of a head
-  heads: u32,   // of q, all batches
-  group: u32,   // heads of q that share a head of k and v
-  dim: u32,     // of a head; quads
-  q_token: u32, // strides of q and out; quads
-  q_head: u32,
-  k_token: u32, // strides of k and v; quads
-  k_head: u32,
-  keys: u32,
-  first: u32, // query i may look at keys up to first + i
-  head_major: u32,
-  masked: u32,
-  mask: vec4<u32>, // strides: batch, head, query, key; elements
-  mask_heads: u32, // heads of one batch
-  chunk: u32,      // keys of a workgroup, where keys are split
-  chunks: u32,
-  lanes: u32, // threads that share a key there
-  scale: f32,
-  never: f32, // −inf, which WGSL cannot write down
-}
 @group(0) @binding(0) var<storage, read>       parts: array<vec4<f32>>; // (kv heads, rows, chunks, dim + 1): values; maximum and sum
 @group(0) @binding(1) var<storage, read_write> out: array<Quad>;        // like q
 @group(0) @binding(2) var<uniform>             p: Params;

@@ -1,32 +1,11 @@
 // out = softmax(q kᵀ · scale + mask) v for every head size, dtype and mask.
 // A workgroup does as many neighbouring rows of out as a word has elements, so that no word belongs
 // to two, and up to 256 of their words; keys come in tiles of WG, with a running maximum and sum.
-// uses: grid
+// uses: grid attn_params
 alias Reduced = vec2<f32>; // by row of the workgroup
 const WG = 64u;
 const WORDS = 4u;                // of out, a thread
 const LOWEST = -3.4028234e38; // the least finite number
-struct Params {
-  seq: u32,     // queries of a head
-  heads: u32,   // of q, all batches
-  group: u32,   // heads of q that share a head of k and v
-  dim: u32,     // of a head; elements
-  q_token: u32, // strides of q and out; elements
-  q_head: u32,
-  k_token: u32, // strides of k and v; elements
-  k_head: u32,
-  keys: u32,
-  first: u32, // query i may look at keys up to first + i
-  head_major: u32,
-  masked: u32,
-  mask: vec4<u32>, // strides: batch, head, query, key; elements
-  mask_heads: u32, // heads of one batch
-  chunk: u32,      // keys of a workgroup, where keys are split
-  chunks: u32,
-  lanes: u32, // threads that share a key there
-  scale: f32,
-  never: f32, // −inf, which WGSL cannot write down
-}
 @group(0) @binding(0) var<storage, read>       q: array<u32>;    // (seq, heads, dim), or (heads, seq, dim)
 @group(0) @binding(1) var<storage, read>       k: array<u32>;    // (keys, heads / group, dim), or heads first
 @group(0) @binding(2) var<storage, read>       v: array<u32>;    // like k

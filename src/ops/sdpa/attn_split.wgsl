@@ -1,33 +1,12 @@
 // Attention of few queries over many keys, first half: a workgroup takes one head of k and v, four
 // rows (query, head) that share it, and a chunk of keys; it writes the chunk's maximum, sum of
 // weights and weighted values, and attn_merge joins the chunks.
-// uses: grid
+// uses: grid attn_params
 alias Reduced = vec4<f32>; // by row
 const WG = 256u;
 const MOST = 128u; // keys of a chunk
 const LANES = 4u;  // see attn_chunk_wide
 const QUADS = 0u;
-struct Params {
-  seq: u32,     // queries of a head
-  heads: u32,   // of q, all batches
-  group: u32,   // heads of q that share a head of k and v
-  dim: u32,     // of a head; quads
-  q_token: u32, // strides of q and out; quads
-  q_head: u32,
-  k_token: u32, // strides of k and v; quads
-  k_head: u32,
-  keys: u32,
-  first: u32, // query i may look at keys up to first + i
-  head_major: u32,
-  masked: u32,
-  mask: vec4<u32>, // strides: batch, head, query, key; elements
-  mask_heads: u32, // heads of one batch
-  chunk: u32,      // keys of a workgroup, where keys are split
-  chunks: u32,
-  lanes: u32, // threads that share a key there
-  scale: f32,
-  never: f32, // −inf, which WGSL cannot write down
-}
 @group(0) @binding(0) var<storage, read>       q: array<Quad>;
 @group(0) @binding(1) var<storage, read>       k: array<Quad>;
 @group(0) @binding(2) var<storage, read>       v: array<Quad>;

@@ -2,34 +2,13 @@
 // and goes through the keys in tiles of 32 with a running maximum and sum; no score leaves it.
 // Thread (x, y) of 8 × 16 has rows y, y + 16, y + 32, y + 48: first their scores with keys 4x … 4x + 3,
 // then quads x, x + 8, … of their results.
-// uses: grid
+// uses: grid attn_params
 const WG = 128u;
 const ROWS = 64u;
 const KEYS = 32u;
 const DEPTH = 4u; // quads of q and k in workgroup memory at a time
 const QUADS = 2u; // of a result, a thread: heads of up to 32 · QUADS elements
 const LOWEST = -3.4028234e38;
-struct Params {
-  seq: u32,     // queries of a head
-  heads: u32,   // of q, all batches
-  group: u32,   // heads of q that share a head of k and v
-  dim: u32,     // of a head; quads
-  q_token: u32, // strides of q and out; quads
-  q_head: u32,
-  k_token: u32, // strides of k and v; quads
-  k_head: u32,
-  keys: u32,
-  first: u32, // query i may look at keys up to first + i
-  head_major: u32,
-  masked: u32,
-  mask: vec4<u32>, // strides: batch, head, query, key; elements
-  mask_heads: u32, // heads of one batch
-  chunk: u32,      // keys of a workgroup, where keys are split
-  chunks: u32,
-  lanes: u32, // threads that share a key there
-  scale: f32,
-  never: f32, // −inf, which WGSL cannot write down
-}
 @group(0) @binding(0) var<storage, read>       q: array<Quad>;
 @group(0) @binding(1) var<storage, read>       k: array<Quad>;
 @group(0) @binding(2) var<storage, read>       v: array<Quad>;

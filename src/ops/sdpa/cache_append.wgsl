@@ -1,13 +1,7 @@
 // cache[b, start + i] = x[b, i] in whole words.  One thread per word of x.
-// uses: grid
+// uses: grid cache_append_params
 alias T = u32;
 const WG = 64u;
-struct Params {
-  n: u32,      // of x, in T like everything here
-  batch: u32,  // of x, for one batch
-  stride: u32, // of the cache, for one batch
-  start: u32,
-}
 @group(0) @binding(0) var<storage, read>       x: array<T>;     // (batches, batch)
 @group(0) @binding(1) var<storage, read_write> cache: array<T>; // (batches, stride)
 @group(0) @binding(2) var<uniform>             p: Params;

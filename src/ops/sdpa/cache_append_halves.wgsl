@@ -1,13 +1,7 @@
 // cache_append for 2-byte elements that start or end inside a word.  One thread per word of the
 // cache from the first element written to the last; what lies between stays.
-// uses: grid
+// uses: grid cache_append_params
 const WG = 64u;
-struct Params {
-  n: u32, // in elements like everything here
-  batch: u32,
-  stride: u32,
-  start: u32,
-}
 @group(0) @binding(0) var<storage, read>       x: array<u32>;     // (batches, batch)
 @group(0) @binding(1) var<storage, read_write> cache: array<u32>; // (batches, stride)
 @group(0) @binding(2) var<uniform>             p: Params;

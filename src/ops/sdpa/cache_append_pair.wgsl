@@ -1,13 +1,7 @@
 // cache_append for the keys and the values of one batch, in one dispatch.
-// uses: grid
+// uses: grid cache_append_params
 alias T = u32;
 const WG = 64u;
-struct Params {
-  n: u32, // of k and of v, in T
-  batch: u32,
-  stride: u32,
-  start: u32,
-}
 @group(0) @binding(0) var<storage, read>       k: array<T>;
 @group(0) @binding(1) var<storage, read>       v: array<T>;
 @group(0) @binding(2) var<storage, read_write> k_cache: array<T>;
