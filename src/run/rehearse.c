@@ -72,7 +72,7 @@ static sconce_status plan(struct stage *s, const struct scene *scene, sconce_err
 
 /* *ok: the call could be planned. */
 static sconce_status play(struct stage *s, struct scene scene, bool *ok, sconce_error *err) {
-  sconce_error why;
+  sconce_error why = {0};
   *ok = s->played++ < SCENES_MAX;
   if (!*ok) return SCONCE_OK;
   graph_begin(s->g);

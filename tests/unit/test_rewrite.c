@@ -1,95 +1,24 @@
 /* Passes over graphs, without a device: what becomes one node, what may not, and where joined
  * constants lie. */
+#include "built.h"
 #include "graph/rewrite.h"
-#include "harness.h"
 #include "sconce.h"
 
-#define DIMS(...)                                                                                  \
-  (uint32_t)(sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)), (const uint32_t[]) {           \
-    __VA_ARGS__                                                                                    \
-  }
-#define NODE(NAME, ...) node(b, NAME, DIMS(__VA_ARGS__))
-
 enum { M = 4, K = 64, GROUP = 32, HEAD = 8, TOKENS = 16, HEADS = 8 };
-
-struct built {
-  struct graph g;
-  uint32_t inputs[8], outputs[8];
-  uint8_t *bytes; /* of all constants, one after another */
-  size_t used;
-  sconce_error err;
-};
-
-static const struct caps usual = {.max_storage_binding = 128 << 20,
-                                  .max_buffer = 256 << 20,
-                                  .max_storage_buffers = 8,
-                                  .max_workgroup_bytes = 16384,
-                                  .max_invocations = 256,
-                                  .max_workgroups = 65535,
-                                  .storage_alignment = 256};
-
-static struct built *begin(const struct caps *caps) {
-  struct built *b = calloc(1, sizeof *b);
-  graph_init(&b->g, NULL, caps);
-  b->g.inputs = b->inputs;
-  b->g.outputs = b->outputs;
-  b->bytes = calloc(1, 1 << 20);
-  return b;
-}
-
-static void end(struct built *b) {
-  graph_free(&b->g);
-  free(b->bytes);
-  free(b);
-}
-
-static uint32_t tensor(struct built *b, uint32_t rank, const uint32_t *dims) {
-  return graph_add_tensor(&b->g, VK_FLOAT32, rank, dims, &b->err);
-}
-
-static uint32_t input(struct built *b, uint32_t rank, const uint32_t *dims) {
-  uint32_t id = tensor(b, rank, dims);
-  b->g.values[id].tensor.input = true;
-  return b->inputs[b->g.n_inputs++] = id;
-}
-
-static void make_output(struct built *b, uint32_t id) {
-  b->g.values[id].tensor.output = true;
-  b->outputs[b->g.n_outputs++] = id;
-}
 
 static uint32_t constant(struct built *b, enum vk_dtype dtype, uint32_t rank,
                          const uint32_t *dims) {
   uint32_t id = graph_add_tensor(&b->g, dtype, rank, dims, &b->err);
   struct tensor *t = &b->g.values[id].tensor;
   const size_t size = (size_t)tensor_nbytes_max(t);
+  if (!b->bytes) b->bytes = calloc(1, 1 << 20);
   t->constant = true;
   t->bytes = (struct span){b->bytes + b->used, size};
   b->used += size;
   return id;
 }
 
-static uint32_t number(struct built *b, int64_t i) {
-  uint32_t id = graph_add_value(&b->g, VK_INT, &b->err);
-  b->g.values[id].i = i;
-  return id;
-}
-
 static uint32_t null(struct built *b) { return graph_add_value(&b->g, VK_NULL, &b->err); }
-
-static uint32_t list(struct built *b, uint32_t n, const uint32_t *ids) {
-  uint32_t id = graph_add_value(&b->g, VK_VALUE_LIST, &b->err);
-  uint32_t *copy = arena_new(&b->g.arena, uint32_t, n);
-  memcpy(copy, ids, n * sizeof *copy);
-  b->g.values[id].list.n = n;
-  b->g.values[id].list.ids = copy;
-  return id;
-}
-
-static uint32_t node(struct built *b, const char *name, uint32_t n, const uint32_t *args) {
-  CHECK_OK(graph_add_node(&b->g, text_of(name), b->g.n_nodes, args, n, &b->err), b->err);
-  return args[n - 1];
-}
 
 static sconce_status finish(struct built *b, const char *off) {
   b->g.passes_off = off;

@@ -8,25 +8,8 @@
 
 enum { LOOPS_MAX = 12 };
 
-struct problem {
-  uint32_t unit; /* bytes that move together */
-};
-
-#define FITS(NAME, BYTES)                                                                          \
-  static bool NAME(const void *problem, const struct caps *caps) {                                 \
-    (void)caps;                                                                                    \
-    return ((const struct problem *)problem)->unit == (BYTES);                                     \
-  }
-FITS(by_quad, 16)
-FITS(by_word, 4)
-FITS(by_half, 2)
-FITS(by_byte, 1)
-
 static const struct kernel kernels[] = {
-    {"quads", &gather_wgsl, "T=vec4<u32>", .fits = by_quad},
-    {"words", &gather_wgsl, "T=u32", .fits = by_word},
-    {"halves", &gather_wgsl, "BITS=16u", .fits = by_half},
-    {"bytes", &gather_wgsl, "BITS=8u", .fits = by_byte},
+    UNIT_KERNELS(gather_wgsl),
     {0},
 };
 
@@ -150,7 +133,7 @@ static sconce_status emit(struct plan *p, const struct node *n) {
   memcpy(u.dims, nest.size, sizeof u.dims);
   memcpy(u.stride, nest.stride[0], sizeof u.stride);
   memcpy(u.step, nest.stride[1], sizeof u.step);
-  const struct kernel *row = choose(p, kernels, &(struct problem){unit});
+  const struct kernel *row = choose(p, kernels, &(struct unit){unit});
   return dispatch(p, row, &u, div_up(div_up(u.numel, unit < 4 ? 4 / unit : 1), 64),
                   OPERANDS({g.x}, {g.index}, {out_id(n)}));
 }

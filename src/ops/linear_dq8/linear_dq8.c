@@ -149,26 +149,9 @@ static sconce_status emit_rows(struct plan *p, const struct node *n, uint32_t m,
 }
 
 static sconce_status emit(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, X), *w = arg_tensor(p, n, W);
-  const struct tensor *scales = arg_tensor(p, n, SCALES), *y = arg_tensor(p, n, n->n_args - 1);
-  if (!x || !w || !scales || !y) return SCONCE_BAD_GRAPH;
-  int64_t group;
-  TRY(arg_int(p, n, GROUP, &group));
-  TRY(float_check(p, x, "x"));
-  if (x->rank == 0 || y->dtype != x->dtype)
-    return fail(p->err, SCONCE_BAD_GRAPH, "x is %s of rank %u, the result %s",
-                vk_dtype_name(x->dtype), x->rank, vk_dtype_name(y->dtype));
-  struct q4_linear l = {.x = n->extra[1],
-                        .w = arg_id(n, W),
-                        .scales = n->extra[0],
-                        .y = out_id(n),
-                        .bias = arg_id(n, BIAS),
-                        .m = rows_of(x),
-                        .k = x->dim_live[x->rank - 1],
-                        .n = w->dim_max[0],
-                        .group = (uint32_t)group};
-  TRY(q4_check(p, w, scales, group, l.k));
-  TRY(rows_bias(p, n, BIAS, l.n, &l.bias_kind));
+  struct q4_linear l;
+  TRY(q4_linear_of(p, n, (struct q4_args){X, W, SCALES, GROUP, BIAS}, &l));
+  l.x = n->extra[1]; /* as emit_rows leaves it */
   TRY(emit_rows(p, n, l.m, l.k));
   return q4_emit(p, &l);
 }

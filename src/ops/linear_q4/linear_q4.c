@@ -183,27 +183,34 @@ static sconce_status shape(struct plan *p, const struct node *n) {
   return rows_shape(p, out_id(n), x, w->dim_max[0]);
 }
 
-static sconce_status emit(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, X), *w = arg_tensor(p, n, W);
-  const struct tensor *scales = arg_tensor(p, n, SCALES), *y = arg_tensor(p, n, n->n_args - 1);
+sconce_status q4_linear_of(struct plan *p, const struct node *n, struct q4_args at,
+                           struct q4_linear *out) {
+  const struct tensor *x = arg_tensor(p, n, at.x), *w = arg_tensor(p, n, at.w);
+  const struct tensor *scales = arg_tensor(p, n, at.scales);
+  const struct tensor *y = arg_tensor(p, n, n->n_args - 1);
   if (!x || !w || !scales || !y) return SCONCE_BAD_GRAPH;
   int64_t group;
-  TRY(arg_int(p, n, GROUP, &group));
+  TRY(arg_int(p, n, at.group, &group));
   TRY(float_check(p, x, "x"));
   if (x->rank == 0 || y->dtype != x->dtype)
     return fail(p->err, SCONCE_BAD_GRAPH, "x is %s of rank %u, the result %s",
                 vk_dtype_name(x->dtype), x->rank, vk_dtype_name(y->dtype));
-  struct q4_linear l = {.x = arg_id(n, X),
-                        .w = arg_id(n, W),
-                        .scales = n->extra[0],
-                        .y = out_id(n),
-                        .bias = arg_id(n, BIAS),
-                        .m = rows_of(x),
-                        .k = x->dim_live[x->rank - 1],
-                        .n = w->dim_max[0],
-                        .group = (uint32_t)group};
-  TRY(q4_check(p, w, scales, group, l.k));
-  TRY(rows_bias(p, n, BIAS, l.n, &l.bias_kind));
+  *out = (struct q4_linear){.x = arg_id(n, at.x),
+                            .w = arg_id(n, at.w),
+                            .scales = n->extra[0],
+                            .y = out_id(n),
+                            .bias = arg_id(n, at.bias),
+                            .m = rows_of(x),
+                            .k = x->dim_live[x->rank - 1],
+                            .n = w->dim_max[0],
+                            .group = (uint32_t)group};
+  TRY(q4_check(p, w, scales, group, out->k));
+  return rows_bias(p, n, at.bias, out->n, &out->bias_kind);
+}
+
+static sconce_status emit(struct plan *p, const struct node *n) {
+  struct q4_linear l;
+  TRY(q4_linear_of(p, n, (struct q4_args){X, W, SCALES, GROUP, BIAS}, &l));
   return q4_emit(p, &l);
 }
 

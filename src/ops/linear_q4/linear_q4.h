@@ -15,6 +15,12 @@ struct q4_linear {
 /* Checks the weight, scales and group of a node against each other, and against k. */
 SCONCE_CHECK sconce_status q4_check(struct plan *p, const struct tensor *w,
                                     const struct tensor *scales, int64_t group, uint32_t k);
+/* From a node whose scales are laid out in extra[0], checked; `at`: which argument is which. */
+struct q4_args {
+  uint32_t x, w, scales, group, bias;
+};
+SCONCE_CHECK sconce_status q4_linear_of(struct plan *p, const struct node *n, struct q4_args at,
+                                        struct q4_linear *out);
 SCONCE_CHECK sconce_status q4_emit(struct plan *p, const struct q4_linear *l);
 
 /* For kernels that read units of 32 codes: unit >> *shift is a unit's group. false: groups are no

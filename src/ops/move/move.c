@@ -2,29 +2,14 @@
  * far as the problem allows; that decides the kernel. */
 #include "ops/move/move.h"
 
+#include "ops/strides/strides.h"
+
 #include "move.wgsl.h"
 
 #include <string.h>
 
-struct problem {
-  uint32_t unit; /* bytes that move together */
-};
-
-#define FITS(NAME, BYTES)                                                                          \
-  static bool NAME(const void *problem, const struct caps *caps) {                                 \
-    (void)caps;                                                                                    \
-    return ((const struct problem *)problem)->unit == (BYTES);                                     \
-  }
-FITS(by_quad, 16)
-FITS(by_word, 4)
-FITS(by_half, 2)
-FITS(by_byte, 1)
-
 const struct kernel move_kernels[] = {
-    {"quads", &move_wgsl, "T=vec4<u32>", .fits = by_quad},
-    {"words", &move_wgsl, "T=u32", .fits = by_word},
-    {"halves", &move_wgsl, "BITS=16u", .fits = by_half},
-    {"bytes", &move_wgsl, "BITS=8u", .fits = by_byte},
+    UNIT_KERNELS(move_wgsl),
     {0},
 };
 
@@ -150,6 +135,6 @@ sconce_status move_emit(struct plan *p, struct move *m, uint32_t x, uint32_t y) 
     u.start[i] = (uint32_t)m->from[i];
     u.stride[i] = (uint32_t)m->stride[i];
   }
-  const struct kernel *row = choose(p, move_kernels, &(struct problem){unit});
+  const struct kernel *row = choose(p, move_kernels, &(struct unit){unit});
   return dispatch(p, row, &u, div_up(u.n, 64), OPERANDS({x}, {y}));
 }

@@ -85,3 +85,13 @@ struct operand flat_operand(struct plan *p, uint32_t id, uint64_t at, uint64_t p
   if (at == 0 && part >= most) return (struct operand){id, 0, 0};
   return (struct operand){id, at * size, (most - at < part ? most - at : part) * size};
 }
+
+#define UNIT_IS(NAME, BYTES)                                                                       \
+  bool NAME(const void *unit, const struct caps *caps) {                                           \
+    (void)caps;                                                                                    \
+    return ((const struct unit *)unit)->bytes == (BYTES);                                          \
+  }
+UNIT_IS(unit_is_quad, 16)
+UNIT_IS(unit_is_word, 4)
+UNIT_IS(unit_is_half, 2)
+UNIT_IS(unit_is_byte, 1)

@@ -41,4 +41,23 @@ uint64_t flat_part(const struct plan *p, uint64_t n, uint32_t elem_bytes);
 /* The elements from `at` on, at most `part` of them, of a tensor as a binding. */
 struct operand flat_operand(struct plan *p, uint32_t id, uint64_t at, uint64_t part);
 
+/* ---- units ----------------------------------------------------------------------------------- */
+
+/* Elements that move together as one. */
+struct unit {
+  uint32_t bytes;
+};
+bool unit_is_quad(const void *unit, const struct caps *caps);
+bool unit_is_word(const void *unit, const struct caps *caps);
+bool unit_is_half(const void *unit, const struct caps *caps);
+bool unit_is_byte(const void *unit, const struct caps *caps);
+
+/* The rows of a shader that moves whole T, or pieces of BITS in words. */
+#define UNIT_KERNELS(wgsl)                                                                         \
+  {"quads", &wgsl, "T=vec4<u32>", .fits = unit_is_quad},                                           \
+      {"words", &wgsl, "T=u32", .fits = unit_is_word},                                             \
+      {"halves", &wgsl, "BITS=16u", .fits = unit_is_half}, {                                       \
+    "bytes", &wgsl, "BITS=8u", .fits = unit_is_byte                                                \
+  }
+
 #endif
