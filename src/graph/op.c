@@ -178,7 +178,7 @@ static bool is_second(const struct kernel *row, const struct caps *caps) {
   return row->needs & NEEDS_SUBGROUPS && caps->subgroup_min < SUBGROUP_USEFUL;
 }
 
-const struct kernel *choose(struct plan *p, const struct kernel *table, const void *problem) {
+const struct kernel *row_for(struct plan *p, const struct kernel *table, const void *problem) {
   const struct caps *caps = &p->g->caps;
   const struct kernel *first = NULL;
   for (const struct kernel *row = table; row->name; row++) {
@@ -186,10 +186,15 @@ const struct kernel *choose(struct plan *p, const struct kernel *table, const vo
     if (p->g->force && strcmp(p->g->force, row->name) == 0) return row;
     if (!first || (is_second(first, caps) && !is_second(row, caps))) first = row;
   }
-  if (!first)
+  return first;
+}
+
+const struct kernel *choose(struct plan *p, const struct kernel *table, const void *problem) {
+  const struct kernel *row = row_for(p, table, problem);
+  if (!row)
     fail(p->err, SCONCE_UNSUPPORTED, "no row of kernel '%s' fits this device and problem",
          table->wgsl->name);
-  return first;
+  return row;
 }
 
 /* Workgroups in one dimension, folded where the device's limit is exceeded. */

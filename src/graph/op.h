@@ -88,6 +88,8 @@ SCONCE_CHECK sconce_status shape_same(struct plan *p, const struct node *n); /* 
 /* The first row that fits: what the device offers, then the row's own predicate over `problem`
  * (the kernel's params or another struct that the table's predicates agree on). */
 const struct kernel *choose(struct plan *p, const struct kernel *table, const void *problem);
+/* The same for those who can do without: NULL is no error. */
+const struct kernel *row_for(struct plan *p, const struct kernel *table, const void *problem);
 
 /* Appends a record. `params` has the size that the shader says; operands in binding order, without
  * the params. `groups` workgroups in one dimension: folded past the device's limit, and read with

@@ -460,6 +460,19 @@ static void joined_constants_larger_than_a_binding(void) {
   end(b);
 }
 
+/* The fused kernels' workgroups are too large here, those of the parts are not. */
+static void devices_for_the_parts_alone(void) {
+  struct caps caps = usual;
+  caps.max_invocations = 64;
+  struct built *b = begin(&caps);
+  uint32_t x = input(b, DIMS(M, K));
+  for (int i = 0; i < 3; i++) make_output(b, linear(b, x, 80));
+  CHECK_OK(finish(b, NULL), b->err);
+  CHECK_EQ(b->g.n_nodes, 1);
+  if (b->g.n_nodes) CHECK_EQ(b->g.nodes[0].n_records, 3);
+  end(b);
+}
+
 const struct test suite_rewrite[] = {
     TEST(a_layer_becomes_a_few_nodes),
     TEST(parts_keep_their_order),
@@ -471,5 +484,6 @@ const struct test suite_rewrite[] = {
     TEST(joined_constants_are_aligned),
     TEST(what_cannot_be_joined),
     TEST(joined_constants_larger_than_a_binding),
+    TEST(devices_for_the_parts_alone),
     {0},
 };

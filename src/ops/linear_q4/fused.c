@@ -148,8 +148,8 @@ static uint32_t rows_of_weight(struct plan *p, const struct node *linear) {
 
 static sconce_status emit_join(struct plan *p, const struct node *n, const struct call *c) {
   const struct kernel *row =
-      choose(p, join_kernels, &(struct problem){c->m, c->k, c->rows, c->half});
-  if (!row) return p->err->status;
+      row_for(p, join_kernels, &(struct problem){c->m, c->k, c->rows, c->half});
+  if (!row) return emit_parts(p, n);
   for (uint32_t i = 0; i < c->group->n; i++) /* a set's rows are all of one weight */
     if (rows_of_weight(p, c->linear[i]) % row->tile[1]) return emit_parts(p, n);
   const struct node *first = c->linear[0];
@@ -184,8 +184,8 @@ static sconce_status emit_join(struct plan *p, const struct node *n, const struc
 
 static sconce_status emit_glu(struct plan *p, const struct node *n, const struct call *c) {
   const struct kernel *row =
-      choose(p, glu_kernels, &(struct problem){c->m, c->k, c->rows, c->half});
-  if (!row) return p->err->status;
+      row_for(p, glu_kernels, &(struct problem){c->m, c->k, c->rows, c->half});
+  if (!row) return emit_parts(p, n);
   const struct node *gate = c->linear[0], *up = c->linear[1];
   struct q4_glu_params u = {.m = c->m,
                             .n = rows_of_weight(p, gate),
@@ -204,8 +204,8 @@ static sconce_status emit_glu(struct plan *p, const struct node *n, const struct
 
 static sconce_status emit_add(struct plan *p, const struct node *n, const struct call *c) {
   const struct kernel *row =
-      choose(p, add_kernels, &(struct problem){c->m, c->k, c->rows, c->half});
-  if (!row) return p->err->status;
+      row_for(p, add_kernels, &(struct problem){c->m, c->k, c->rows, c->half});
+  if (!row) return emit_parts(p, n);
   const struct node *linear = c->linear[0], *add = part_at(n, c->group->add);
   const uint32_t y = tensor_at(p, out_id(linear))->root;
   const uint32_t rest = tensor_at(p, add->args[0])->root == y ? add->args[1] : add->args[0];

@@ -125,8 +125,8 @@ static sconce_status emit_step(struct plan *p, const struct node *n) {
   const struct tensor *scratch = fits ? tensor_at(p, s.sdpa->extra[0]) : NULL;
   if (!fits) return emit_parts(p, n);
   struct problem problem = {&s.a, s.a.keys <= WHOLE};
-  const struct kernel *row = choose(p, kernels, &problem);
-  if (!row) return p->err->status;
+  const struct kernel *row = row_for(p, kernels, &problem);
+  if (!row) return emit_parts(p, n);
   const uint32_t chunk = problem.whole ? WHOLE : chunk_of(s.a.keys, row->tile[1]);
   const uint32_t chunks = (uint32_t)div_up(s.a.keys, chunk);
   if (!problem.whole &&
