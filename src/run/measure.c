@@ -232,6 +232,7 @@ static sconce_status upload(struct gpu *gpu, struct reader *r, uint64_t size, do
       size_t n = size - at < UPLOAD_CHUNK ? (size_t)(size - at) : UPLOAD_CHUNK;
       TRY(gpu_write(r->x, at, r->chunk, n, err));
     }
+    TRY(gpu_submit(gpu, &(struct gpu_batch){0}, err)); /* else writes wait for one */
     TRY(gpu_finish(gpu, err));
     *bytes_per_s = (double)size / (us_since(start) * 1e-6);
   }
