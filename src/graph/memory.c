@@ -105,7 +105,8 @@ static void use(struct planner *p, uint32_t id, const struct moment *at, bool co
 
 static void use_node(struct planner *p, const struct node *n, const struct moment *at,
                      bool counting) {
-  for (uint32_t k = 0; k < n->n_args; k++) use(p, n->args[k], at, counting);
+  for (uint32_t k = 0; k < n->n_args; k++)
+    if (k >= 32 || !(n->op->unbound >> k & 1)) use(p, n->args[k], at, counting);
   for (uint32_t k = 0; k < NODE_EXTRAS; k++) use(p, n->extra[k], at, counting);
 }
 

@@ -33,7 +33,8 @@ struct op {
   uint32_t flags;   /* enum op_flags */
   uint32_t variant; /* which of its family it is, in the family's own terms */
   const struct kernel
-      *kernels[3]; /* its tables, for tests and checks; each ends with an empty row */
+      *kernels[3];  /* its tables, for tests and checks; each ends with an empty row */
+  uint32_t unbound; /* bit i: argument i is in no dispatch, at most another layout of it is */
 };
 /* Only passes make one; its parts have the shapes. */
 static inline bool op_is_fused(const struct op *op) { return !op->shape; }

@@ -460,6 +460,23 @@ static void joined_constants_larger_than_a_binding(void) {
   end(b);
 }
 
+/* Scales are read in another layout: the one of the file takes no memory of the device. */
+static void scales_are_there_once(void) {
+  static const char *const off[] = {NULL, "all"};
+  for (size_t i = 0; i < sizeof off / sizeof *off; i++) {
+    struct built *b = begin(&usual);
+    uint32_t x = input(b, DIMS(M, K));
+    for (int k = 0; k < 3; k++) make_output(b, linear(b, x, 80));
+    CHECK_OK(finish(b, off[i]), b->err);
+    uint64_t size = 0;
+    for (uint32_t k = 0; k < b->g.n_buffers; k++)
+      if (b->g.buffers[k].kind == BUFFER_CONSTANT) size += b->g.buffers[k].size;
+    const uint64_t codes = 80 * K / 2, scales = 80 * (K / GROUP) * 4;
+    CHECK(size >= 3 * (codes + scales) && size < 3 * (codes + scales) + 6 * 256); /* aligned */
+    end(b);
+  }
+}
+
 /* The fused kernels' workgroups are too large here, those of the parts are not. */
 static void devices_for_the_parts_alone(void) {
   struct caps caps = usual;
@@ -484,6 +501,7 @@ const struct test suite_rewrite[] = {
     TEST(joined_constants_are_aligned),
     TEST(what_cannot_be_joined),
     TEST(joined_constants_larger_than_a_binding),
+    TEST(scales_are_there_once),
     TEST(devices_for_the_parts_alone),
     {0},
 };

@@ -160,6 +160,6 @@ const struct op ops_linear_dq8[] = {
     {"torchao.choose_qparams_affine.default", qparams_shape, qparams_emit, .flags = OP_LIST,
      .kernels = {qparams_kernels}},
     {"et_vk.linear_dq8ca_q4gsw.default", shape, emit, prepare, .n_args = 9,
-     .kernels = {rows_kernels}},
+     .kernels = {rows_kernels}, .unbound = 1 << SUMS | 1 << SCALES},
     {0},
 };

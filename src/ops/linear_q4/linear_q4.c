@@ -216,6 +216,6 @@ static sconce_status emit(struct plan *p, const struct node *n) {
 
 const struct op ops_linear_q4[] = {
     {"et_vk.linear_q4gsw.default", shape, emit, prepare, .n_args = 6,
-     .kernels = {kernels_f32, kernels_f16, kernels_f32_f16}},
+     .kernels = {kernels_f32, kernels_f16, kernels_f32_f16}, .unbound = 1 << SCALES},
     {0},
 };
