@@ -18,6 +18,14 @@ static bool all_zero(struct span bytes) {
   return true;
 }
 
+/* All KV caches of a model are one stretch of zeros in its file: 512 MiB to look through, or 16. */
+static bool is_zero(struct upload *u, struct span bytes) {
+  if (u->zeros.data == bytes.data && u->zeros.size == bytes.size) return true;
+  if (!all_zero(bytes)) return false;
+  u->zeros = bytes;
+  return true;
+}
+
 /* Drivers keep what is written until a submit has copied it: without one now and then a file would
  * be in memory twice. */
 static sconce_status flush(struct upload *u, sconce_error *err) {
@@ -72,7 +80,7 @@ static sconce_status upload_transposed(struct upload *u, struct gpu_buffer *to,
 
 sconce_status upload_constant(struct upload *u, struct gpu_buffer *to, const struct tensor *t,
                               sconce_error *err) {
-  if (u->fresh && all_zero(t->bytes)) return SCONCE_OK; /* new buffers are zero */
+  if (u->fresh && is_zero(u, t->bytes)) return SCONCE_OK; /* new buffers are zero */
   if (t->form == PACK_TRANSPOSED) return upload_transposed(u, to, t, err);
   return put(u, to, t->base, t->bytes, err);
 }

@@ -8,9 +8,10 @@
 struct upload {
   struct gpu *gpu;
   const sconce_allocator *allocator;
-  bool fresh;       /* the buffers are new and so zero */
-  uint64_t waiting; /* bytes that the driver may still hold a copy of */
-  uint64_t bytes;   /* written so far */
+  bool fresh;        /* the buffers are new and so zero */
+  uint64_t waiting;  /* bytes that the driver may still hold a copy of */
+  uint64_t bytes;    /* written so far */
+  struct span zeros; /* looked through last and found so */
 };
 
 /* Straight from the file's bytes. */
