@@ -2,9 +2,11 @@
  *
  * A program's value becomes a value of the graph when something first uses it. At a delegate's
  * border the program's value and the delegate's are one: int64 outside is int32 inside and float32
- * may be float16, converted where data enters and leaves the method. */
+ * may be float16, converted where data enters and leaves the method. Where one reader of a value
+ * wants float32 and another float16 a cast stands in between. */
 #include "run/model.h"
 
+#include "base/half.h"
 #include "graph/op.h"
 
 #include <inttypes.h>
@@ -14,7 +16,8 @@ struct program {
   sconce_model *model;
   const struct pte_method *m;
   struct graph *g;
-  uint32_t *map; /* program's value -> graph's, NO_VALUE until used */
+  uint32_t *map;    /* program's value -> graph's, NO_VALUE until used */
+  uint32_t *recast; /* the same in the other float dtype, NO_VALUE until somebody wants it */
   sconce_error *err;
 };
 
@@ -111,6 +114,52 @@ static sconce_status add_tensor(struct program *p, const struct pte_tensor *t, u
 
 static sconce_status value_of(struct program *p, uint32_t index, uint32_t *out);
 
+/* A constant of float32 in float16, once at load. */
+static sconce_status halve(struct program *p, const struct tensor *from, struct tensor *to) {
+  const uint64_t n = tensor_numel_max(from);
+  uint16_t *halves = arena_new(&p->g->arena, uint16_t, (size_t)n);
+  if (!halves) return fail(p->err, SCONCE_NO_MEMORY, "no memory for a constant");
+  for (uint64_t i = 0; i < n; i++) {
+    float f;
+    memcpy(&f, from->bytes.data + 4 * i, 4);
+    halves[i] = half_from_float(f);
+  }
+  to->constant = true;
+  to->bytes = (struct span){(const uint8_t *)halves, (size_t)n * 2};
+  return SCONCE_OK;
+}
+
+/* The program's value, which is there in the other float dtype. */
+static sconce_status recast(struct program *p, uint32_t index, enum vk_dtype dtype, uint32_t *out) {
+  struct graph *g = p->g;
+  const uint32_t from = p->map[index];
+  *out = p->recast[index];
+  if (*out != NO_VALUE) return SCONCE_OK;
+  const struct tensor *t = &g->values[from].tensor;
+  *out = graph_add_tensor(g, dtype, t->rank, t->dim_max, p->err);
+  if (*out == NO_VALUE) return SCONCE_NO_MEMORY;
+  p->recast[index] = *out;
+  t = &g->values[from].tensor; /* the array may have moved */
+  if (t->constant && !t->written && dtype == VK_FLOAT16)
+    return halve(p, t, &g->values[*out].tensor);
+  const uint32_t none = graph_add_value(g, VK_NULL, p->err);
+  if (none == NO_VALUE) return SCONCE_NO_MEMORY;
+  const uint32_t args[] = {from, none, none, *out};
+  return graph_add_node(g, text_of("aten::_to_copy.out"), g->n_nodes, args, 4, p->err);
+}
+
+/* As a portable kernel reads it: in the program's own dtype. */
+static sconce_status read_value(struct program *p, uint32_t index, uint32_t *out) {
+  TRY(value_of(p, index, out));
+  const struct value *v = &p->g->values[*out];
+  struct pte_value said = pte_value(p->m, index);
+  enum vk_dtype dtype;
+  if (v->kind != VK_TENSOR || v->tensor.dtype != VK_FLOAT16 || said.kind != PTE_TENSOR ||
+      !dtype_inside(said.tensor.shape.scalar_type, &dtype) || dtype != VK_FLOAT32)
+    return SCONCE_OK;
+  return recast(p, index, VK_FLOAT32, out);
+}
+
 /* Items are values of their own, read again at each use: a ValueList. */
 static sconce_status add_index_list(struct program *p, const struct pte_value *v, uint32_t *out) {
   uint32_t *ids = arena_new(&p->g->arena, uint32_t, v->items.n);
@@ -118,7 +167,8 @@ static sconce_status add_index_list(struct program *p, const struct pte_value *v
   for (uint32_t i = 0; i < v->items.n; i++) {
     int64_t item = pte_list_item(v, i);
     ids[i] = NO_VALUE;
-    if (item >= 0) TRY(value_of(p, (uint32_t)item, &ids[i])); /* of a scalar or tensor: no deeper */
+    if (item >= 0)
+      TRY(read_value(p, (uint32_t)item, &ids[i])); /* of a scalar or tensor: no deeper */
   }
   *out = graph_add_value(p->g, VK_VALUE_LIST, p->err);
   if (*out == NO_VALUE) return SCONCE_NO_MEMORY;
@@ -209,7 +259,7 @@ static bool matches(struct program *p, uint32_t index, const struct vk_value *in
 /* Gives the delegate's border value the graph's value of the program's; the first to come decides
  * the dtype inside. */
 static sconce_status join(struct program *p, uint32_t index, const struct vkgraph *vk, uint32_t id,
-                          uint32_t *map) {
+                          bool input, uint32_t *map) {
   struct vk_value inside = vkgraph_value(vk, id);
   if (p->map[index] == NO_VALUE && inside.kind == VK_TENSOR) {
     struct pte_value v = pte_value(p->m, index);
@@ -233,7 +283,7 @@ static sconce_status join(struct program *p, uint32_t index, const struct vkgrap
   }
   uint32_t mine;
   TRY(value_of(p, index, &mine));
-  if (map[id] != NO_VALUE && map[id] != mine)
+  if (map[id] != NO_VALUE && map[id] != mine && map[id] != p->recast[index])
     return fail(p->err, SCONCE_UNSUPPORTED,
                 "an output of the delegate is one of its inputs under "
                 "another name");
@@ -241,6 +291,12 @@ static sconce_status join(struct program *p, uint32_t index, const struct vkgrap
   if (value->kind != inside.kind)
     return fail(p->err, SCONCE_BAD_GRAPH, "value %u is %s outside and %s inside a delegate", index,
                 vk_kind_name(value->kind), vk_kind_name(inside.kind));
+  if (inside.kind == VK_TENSOR && input && value->tensor.dtype == VK_FLOAT32 &&
+      inside.tensor.dtype == VK_FLOAT16)
+    return recast(p, index, VK_FLOAT16, &map[id]);
+  if (inside.kind == VK_TENSOR && input && value->tensor.dtype == VK_FLOAT16 &&
+      inside.tensor.dtype == VK_FLOAT32)
+    return recast(p, index, VK_FLOAT32, &map[id]);
   if (inside.kind == VK_TENSOR && value->tensor.dtype != inside.tensor.dtype)
     return fail(p->err, SCONCE_UNSUPPORTED, "value %u is %s outside and %s inside a delegate",
                 index, vk_dtype_name(value->tensor.dtype), vk_dtype_name(inside.tensor.dtype));
@@ -262,7 +318,7 @@ static sconce_status join_inputs(struct program *p, const struct pte_instruction
     if (!matches(p, index, &inside))
       return fail(p->err, SCONCE_BAD_GRAPH, "argument %u does not fit input %u of the delegate",
                   at - 1, i);
-    TRY(join(p, index, vk, id, map));
+    TRY(join(p, index, vk, id, true, map));
   }
   return SCONCE_OK;
 }
@@ -291,7 +347,8 @@ static sconce_status add_delegate(struct program *p, const struct pte_instructio
     if (!matches(p, index, &inside))
       return fail(p->err, SCONCE_BAD_GRAPH, "argument %u does not fit output %u of the delegate",
                   at, i);
-    TRY(join(p, index, &vk, id, map));
+    p->recast[index] = NO_VALUE; /* of what it was before */
+    TRY(join(p, index, &vk, id, false, map));
   }
   return graph_add_delegate(p->g, &vk, map, p->err);
 }
@@ -305,11 +362,16 @@ static sconce_status add_kernel(struct program *p, const struct pte_instruction 
   uint32_t args[ARGS_MAX], n = call->args.n;
   if (n > ARGS_MAX) return fail(p->err, SCONCE_UNSUPPORTED, "%u arguments", n);
   if (n >= 2 && fb_i32_at(call->args, n - 1) == fb_i32_at(call->args, n - 2)) n--;
-  for (uint32_t i = 0; i < n; i++) TRY(value_of(p, (uint32_t)fb_i32_at(call->args, i), &args[i]));
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t value = (uint32_t)fb_i32_at(call->args, i);
+    TRY(i + 1 < n ? read_value(p, value, &args[i]) : value_of(p, value, &args[i]));
+  }
   char name[PTE_OPERATOR_SIZE];
   pte_operator_text(p->m, call->index, name);
   sconce_status status = graph_add_node(p->g, text_of(name), index, args, n, p->err);
   if (status != SCONCE_OK) error_prefix(p->err, "%s: ", name);
+  for (uint32_t i = 0; i < n; i++) /* any of them may have been written */
+    p->recast[(uint32_t)fb_i32_at(call->args, i)] = NO_VALUE;
   return status;
 }
 
@@ -369,8 +431,10 @@ sconce_status program_build(struct graph *g, sconce_model *model, const struct p
                             struct draw *draw, sconce_error *err) {
   struct program p = {.model = model, .m = method, .g = g, .err = err};
   p.map = arena_new(&g->arena, uint32_t, method->n_values);
-  if (!p.map) return fail(err, SCONCE_NO_MEMORY, "no memory for %u values", method->n_values);
-  for (uint32_t i = 0; i < method->n_values; i++) p.map[i] = NO_VALUE;
+  p.recast = arena_new(&g->arena, uint32_t, method->n_values);
+  if (!p.map || !p.recast)
+    return fail(err, SCONCE_NO_MEMORY, "no memory for %u values", method->n_values);
+  for (uint32_t i = 0; i < method->n_values; i++) p.map[i] = p.recast[i] = NO_VALUE;
   TRY(add_code(&p));
   TRY(set_border(&p, method->inputs, true, &g->inputs));
   TRY(set_border(&p, method->outputs, false, &g->outputs));
