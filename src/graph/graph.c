@@ -71,8 +71,12 @@ static sconce_status no_memory(sconce_error *err, uint32_t index) {
   return fail(err, SCONCE_NO_MEMORY, "no memory for node %u", index);
 }
 
-/* Marks what the operator writes besides its output. */
+/* Marks what the operator writes besides its output, and an output that is state: exporters give a
+ * buffer's new contents the buffer's own id. */
 static sconce_status mark_writes(struct graph *g, const struct node *n, sconce_error *err) {
+  struct value *result =
+      n->args[n->n_args - 1] == NO_VALUE ? NULL : &g->values[n->args[n->n_args - 1]];
+  if (result && result->kind == VK_TENSOR && result->tensor.constant) result->tensor.written = true;
   for (uint32_t i = 0; i < n->n_args && i < 32; i++) {
     if (!(n->op->writes >> i & 1)) continue;
     struct value *v = n->args[i] == NO_VALUE ? NULL : &g->values[n->args[i]];

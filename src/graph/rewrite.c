@@ -28,10 +28,15 @@ static void visit_value(const struct visit *v, uint32_t id, enum role role) {
   }
 }
 
+static bool is_state(const struct graph *g, uint32_t id) {
+  return id != NO_VALUE && g->values[id].kind == VK_TENSOR && g->values[id].tensor.constant;
+}
+
 static void visit_node(const struct visit *v, const struct node *n) {
   for (uint32_t i = 0; i < n->n_args; i++) {
     visit_value(v, n->args[i], i + 1 == n->n_args ? MAKES : READS);
     if (i < 32 && n->op->writes >> i & 1) visit_value(v, n->args[i], CHANGES);
+    if (i + 1 == n->n_args && is_state(v->g, n->args[i])) visit_value(v, n->args[i], CHANGES);
   }
   for (uint32_t i = 0; i < n->n_parts; i++) visit_node(v, &n->parts[i]); /* parts have none */
 }
