@@ -43,11 +43,14 @@ static sconce_status gather_of(struct plan *p, const struct node *n, struct gath
   if (n->op->variant != ROWS) {
     TRY(arg_dim(p, n, 1, x->rank, &g->dim));
   } else {
-    g->index = arg_item(p, n, 1, 0);
-    for (uint32_t i = 1; i < arg_count(p, n, 1); i++)
-      if (tensor_at(p, arg_item(p, n, 1, i)))
-        return fail(p->err, SCONCE_UNSUPPORTED, "an index of dim %u, expected only one of dim 0",
-                    i);
+    g->index = NO_VALUE;
+    for (uint32_t i = 0; i < arg_count(p, n, 1); i++) {
+      if (!tensor_at(p, arg_item(p, n, 1, i))) continue;
+      if (g->index != NO_VALUE || i >= x->rank)
+        return fail(p->err, SCONCE_UNSUPPORTED, "an index of dim %u, expected only one", i);
+      g->dim = i;
+      g->index = arg_item(p, n, 1, i);
+    }
   }
   const struct tensor *index = tensor_at(p, g->index);
   if (!index) return fail(p->err, SCONCE_UNSUPPORTED, "no index tensor for dim %u", g->dim);

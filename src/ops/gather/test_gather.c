@@ -32,7 +32,7 @@ static uint32_t row_of(uint32_t i) {
   return (uint32_t)(indices[i] < 0 ? indices[i] + (double)SIZE : indices[i]);
 }
 
-enum kind { INDEX, SELECT, GATHER };
+enum kind { INDEX, INDEX_INNER, SELECT, GATHER };
 
 static void run(size_t k, enum kind kind) {
   uint32_t outer = kind == INDEX ? 1 : cases[k].outer, inner = cases[k].inner;
@@ -48,6 +48,8 @@ static void run(size_t k, enum kind kind) {
   uint32_t y = op_output(&t, dtype, out + skip, 3 - skip);
   if (kind == INDEX)
     op_node(&t, "aten.index.Tensor", IDS(x, op_list(&t, IDS(index)), y));
+  else if (kind == INDEX_INNER) /* x[:, index] */
+    op_node(&t, "aten.index.Tensor", IDS(x, op_list(&t, IDS(op_null(&t), index)), y));
   else if (kind == SELECT)
     op_node(&t, "aten.index_select.default", IDS(x, op_double(&t, -2), index, y));
   else
@@ -84,6 +86,7 @@ static void run(size_t k, enum kind kind) {
 static void every_unit(void) {
   for (size_t k = 0; k < CASES; k++) {
     run(k, INDEX);
+    run(k, INDEX_INNER);
     run(k, SELECT);
     run(k, GATHER);
   }
@@ -123,9 +126,9 @@ static void refuses(void) {
   op_begin(&t);
   uint32_t x = op_input(&t, VK_FLOAT32, DIMS(4, 4)), index = op_input(&t, VK_INT32, DIMS(2));
   uint32_t y = op_output(&t, VK_FLOAT32, DIMS(4, 2));
-  op_node(&t, "aten.index.Tensor", IDS(x, op_list(&t, IDS(op_null(&t), index)), y));
+  op_node(&t, "aten.index.Tensor", IDS(x, op_list(&t, IDS(index, index)), y));
   CHECK_EQ(op_load(&t, NULL, &err), SCONCE_UNSUPPORTED);
-  CHECK(strstr(err.text, "an index of dim 1") != NULL);
+  CHECK(strstr(err.text, "an index of dim 1, expected only one") != NULL);
   op_end(&t);
 }
 
