@@ -4,7 +4,7 @@ fn apply(x: Elem4) -> Result {
   let a = bitcast<Elem4>(vec4<u32>(p.a));
   var y = x == a;
   switch OP {
-    case 1u: { y = x != a; }
+    case 1u: { y = !(x == a); } // also where one is no number: `!=` may not say so
     case 2u: { y = x < a; }
     case 3u: { y = x <= a; }
     case 4u: { y = x > a; }

@@ -40,7 +40,7 @@ FITS(bool_to_bool, VK_BOOL, VK_BOOL)
       PAIR(NAME "_f16", OP, f16, "use=quad_f16 " FLOATS),                                          \
       PAIR(NAME "_i32", OP, i32, "use=quad_i32 use=binary_int")
 #define FLOATS "use=binary_float use=not_a_number"
-#define QUOTIENT "use=binary_quotient"
+#define QUOTIENT "use=binary_quotient use=not_a_number"
 #define POWER "use=binary_power use=power use=not_a_number"
 #define COMPARISON(NAME, OP)                                                                       \
   PAIR(NAME "_f32", OP, f32_to_bool, "use=quad_f32 use=binary_compare"),                           \
