@@ -334,8 +334,11 @@ static sconce_status add_delegate(struct program *p, const struct pte_instructio
   struct data_lookup named = {ptd_lookup, &p->model->source};
   TRY(vkgraph_open(&vk, d.blob, named, p->err));
   if (call->args.n < vk.n_inputs + vk.n_outputs)
-    return fail(p->err, SCONCE_BAD_GRAPH, "%u arguments for %u inputs and %u outputs", call->args.n,
-                vk.n_inputs, vk.n_outputs);
+    return fail(
+        p->err, SCONCE_BAD_GRAPH,
+        "%u arguments for %u inputs and %u outputs (a buffer that the model changes: export with "
+        "alias_buffer_mutations)",
+        call->args.n, vk.n_inputs, vk.n_outputs);
   uint32_t *map = arena_new(&p->g->arena, uint32_t, vk.n_values);
   if (!map) return fail(p->err, SCONCE_NO_MEMORY, "no memory for %u values", vk.n_values);
   for (uint32_t i = 0; i < vk.n_values; i++) map[i] = NO_VALUE;
