@@ -125,6 +125,7 @@ const struct op ops_fill[] = {
     FILL("aten.zeros_like.default", shape_same, emit, ZERO, 7),
     FILL("aten.ones_like.default", shape_same, emit, ONE, 7),
     FILL("aten.scalar_tensor.default", shape_scalar, emit_scalar, GIVEN, 6),
+    FILL("aten::scalar_tensor.out", shape_scalar, emit_scalar, GIVEN, 2),
     FILL("aten.arange.start_step", arange_shape, arange_emit, GIVEN, 8),
     {0},
 };

@@ -13,7 +13,7 @@ static void fills(void) {
     uint32_t size = op_list(&t, IDS(rows, op_int(&t, 3)));
     uint32_t full = op_output(&t, dtype, DIMS(6, 3)), like = op_output(&t, dtype, DIMS(5, 7));
     uint32_t ones = op_output(&t, dtype, DIMS(6, 3)), zeros = op_output(&t, dtype, DIMS(5, 7));
-    uint32_t scalar = op_output(&t, dtype, NULL, 0);
+    uint32_t scalar = op_output(&t, dtype, NULL, 0), scalar_out = op_output(&t, dtype, NULL, 0);
     uint32_t full_out = op_output(&t, dtype, DIMS(6, 3)),
              like_out = op_output(&t, dtype, DIMS(5, 7));
     uint32_t none = op_output(&t, dtype, DIMS(6, 3)), ones_like = op_output(&t, dtype, DIMS(5, 7));
@@ -23,6 +23,7 @@ static void fills(void) {
     op_node(&t, "aten.ones.default", IDS(size, null, null, null, null, ones));
     op_node(&t, "aten.zeros_like.default", IDS(x, null, null, null, null, null, zeros));
     op_node(&t, "aten.scalar_tensor.default", IDS(op_int(&t, 7), null, null, null, null, scalar));
+    op_node(&t, "aten::scalar_tensor.out", IDS(op_double(&t, 5), scalar_out));
     op_node(&t, "aten::full.out", IDS(size, op_int(&t, 2), full_out));
     op_node(&t, "aten::full_like.out", IDS(x, op_double(&t, 4), null, like_out));
     op_node(&t, "aten.zeros.default", IDS(size, null, null, null, null, none));
@@ -44,6 +45,7 @@ static void fills(void) {
                    {ones, (lives[i] + 1) * 3, 1},
                    {zeros, lives[i] * 7, 0},
                    {scalar, 1, b ? 1 : 7},
+                   {scalar_out, 1, b ? 1 : 5},
                    {full_out, (lives[i] + 1) * 3, b ? 1 : 2},
                    {like_out, lives[i] * 7, b ? 1 : 4},
                    {none, (lives[i] + 1) * 3, 0},
