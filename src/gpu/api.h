@@ -194,6 +194,10 @@ SCONCE_CHECK sconce_status kernel_open(struct gpu *gpu, const struct kernel *row
                                        struct gpu_kernel **out, sconce_error *err);
 void kernel_close(struct gpu_kernel *k);
 void kernel_keep(struct gpu_kernel *k); /* in the device's cache */
+/* As gpu_kernel_get, and leaves late errors of others to those who ask with gpu_check. */
+SCONCE_CHECK sconce_status kernel_get(struct gpu *gpu, const struct kernel *row,
+                                      const struct gpu_constants *constants,
+                                      struct gpu_kernel **out, sconce_error *err);
 void kernels_free(struct gpu *gpu);
 
 /* Its shader, checked against the device's limits; in the arena. */

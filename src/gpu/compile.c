@@ -352,7 +352,7 @@ static void one_by_one(struct gpu_compile *c) {
   for (uint32_t i = 0; i < c->n && !c->gpu->lost; i++) {
     struct gpu_kernel *k;
     sconce_error why = {0};
-    if (gpu_kernel_get(c->gpu, &c->jobs[i].kernel->row, NULL, &k, &why) != SCONCE_OK)
+    if (kernel_get(c->gpu, &c->jobs[i].kernel->row, &no_constants, &k, &why) != SCONCE_OK)
       log_write(&c->gpu->log, SCONCE_LOG_WARNING, "not compiled ahead: %s", why.text);
   }
 }

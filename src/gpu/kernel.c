@@ -82,14 +82,11 @@ static sconce_status make(struct gpu_kernel *k, sconce_error *err) {
   return status;
 }
 
-sconce_status gpu_kernel_get(struct gpu *gpu, const struct kernel *row,
-                             const struct gpu_constants *constants, struct gpu_kernel **out,
-                             sconce_error *err) {
-  static const struct gpu_constants none = {0};
-  if (!constants) constants = &none;
+sconce_status kernel_get(struct gpu *gpu, const struct kernel *row,
+                         const struct gpu_constants *constants, struct gpu_kernel **out,
+                         sconce_error *err) {
   *out = kernel_find(gpu, row, constants);
   if (*out) return SCONCE_OK;
-  TRY(gpu_check(gpu, err));
   struct gpu_kernel *k;
   TRY(kernel_open(gpu, row, constants, &k, err));
   sconce_status status = make(k, err);
@@ -100,6 +97,17 @@ sconce_status gpu_kernel_get(struct gpu *gpu, const struct kernel *row,
   kernel_keep(k);
   *out = k;
   return SCONCE_OK;
+}
+
+sconce_status gpu_kernel_get(struct gpu *gpu, const struct kernel *row,
+                             const struct gpu_constants *constants, struct gpu_kernel **out,
+                             sconce_error *err) {
+  static const struct gpu_constants none = {0};
+  if (!constants) constants = &none;
+  *out = kernel_find(gpu, row, constants);
+  if (*out) return SCONCE_OK;
+  TRY(gpu_check(gpu, err));
+  return kernel_get(gpu, row, constants, out, err);
 }
 
 void kernels_free(struct gpu *gpu) {
