@@ -114,7 +114,7 @@ static sconce_status add_tensor(struct program *p, const struct pte_tensor *t, u
 
 static sconce_status value_of(struct program *p, uint32_t index, uint32_t *out);
 
-/* A constant of float32 in float16, once at load. */
+/* A constant of float32 in float16, once at load; what has a place in memory may yet change. */
 static sconce_status halve(struct program *p, const struct tensor *from, struct tensor *to) {
   const uint64_t n = tensor_numel_max(from);
   uint16_t *halves = arena_new(&p->g->arena, uint16_t, (size_t)n);
@@ -140,7 +140,7 @@ static sconce_status recast(struct program *p, uint32_t index, enum vk_dtype dty
   if (*out == NO_VALUE) return SCONCE_NO_MEMORY;
   p->recast[index] = *out;
   t = &g->values[from].tensor; /* the array may have moved */
-  if (t->constant && !t->written && dtype == VK_FLOAT16)
+  if (t->constant && dtype == VK_FLOAT16 && !pte_value(p->m, index).tensor.planned)
     return halve(p, t, &g->values[*out].tensor);
   const uint32_t none = graph_add_value(g, VK_NULL, p->err);
   if (none == NO_VALUE) return SCONCE_NO_MEMORY;
@@ -256,6 +256,8 @@ static bool matches(struct program *p, uint32_t index, const struct vk_value *in
          (dtype == VK_FLOAT32 && inside->tensor.dtype == VK_FLOAT16);
 }
 
+static bool is_float(enum vk_dtype dtype) { return dtype == VK_FLOAT32 || dtype == VK_FLOAT16; }
+
 /* Gives the delegate's border value the graph's value of the program's; the first to come decides
  * the dtype inside. */
 static sconce_status join(struct program *p, uint32_t index, const struct vkgraph *vk, uint32_t id,
@@ -291,15 +293,12 @@ static sconce_status join(struct program *p, uint32_t index, const struct vkgrap
   if (value->kind != inside.kind)
     return fail(p->err, SCONCE_BAD_GRAPH, "value %u is %s outside and %s inside a delegate", index,
                 vk_kind_name(value->kind), vk_kind_name(inside.kind));
-  if (inside.kind == VK_TENSOR && input && value->tensor.dtype == VK_FLOAT32 &&
-      inside.tensor.dtype == VK_FLOAT16)
-    return recast(p, index, VK_FLOAT16, &map[id]);
-  if (inside.kind == VK_TENSOR && input && value->tensor.dtype == VK_FLOAT16 &&
-      inside.tensor.dtype == VK_FLOAT32)
-    return recast(p, index, VK_FLOAT32, &map[id]);
-  if (inside.kind == VK_TENSOR && value->tensor.dtype != inside.tensor.dtype)
+  if (inside.kind == VK_TENSOR && value->tensor.dtype != inside.tensor.dtype) {
+    if (input && is_float(value->tensor.dtype) && is_float(inside.tensor.dtype))
+      return recast(p, index, inside.tensor.dtype, &map[id]);
     return fail(p->err, SCONCE_UNSUPPORTED, "value %u is %s outside and %s inside a delegate",
                 index, vk_dtype_name(value->tensor.dtype), vk_dtype_name(inside.tensor.dtype));
+  }
   map[id] = mine;
   return SCONCE_OK;
 }

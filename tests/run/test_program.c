@@ -20,6 +20,7 @@ static sconce_status half_product(struct arena *arena, struct write_blob *out, s
 }
 
 static const float quarter[4] = {0.25f, 0.5f, 2, 4};
+static bool changing; /* `quarter` is what a buffer begins with: the next call finds s there */
 
 /* A force_fp16 export with a portable call in between: p = x * x and r = s * quarter inside, as
  * float16; s = p + x outside, as float32, like everything that the program declares. */
@@ -31,7 +32,8 @@ static sconce_status halves_and_floats(struct arena *arena, struct span *out, sc
   int32_t segment = write_pte_segment(&w, &inside, 0);
   write_pte_method(&w, "forward");
   const uint32_t memory = (uint32_t)write_pte_buffer(&w, 256);
-  int32_t ids[4], constant = write_pte_constant(&w, write_bytes(quarter, sizeof quarter));
+  const struct write_source bytes = write_bytes(quarter, sizeof quarter);
+  int32_t ids[4], initial = changing ? write_pte_mutable(&w, bytes) : write_pte_constant(&w, bytes);
   for (uint32_t i = 0; i < 4; i++)
     ids[i] = write_pte_tensor(&w, &(struct write_pte_tensor){.scalar_type = SCALAR_FLOAT,
                                                              .sizes = dims_4,
@@ -41,7 +43,9 @@ static sconce_status halves_and_floats(struct arena *arena, struct span *out, sc
   int32_t c = write_pte_tensor(&w, &(struct write_pte_tensor){.scalar_type = SCALAR_FLOAT,
                                                               .sizes = dims_4,
                                                               .rank = 1,
-                                                              .data_buffer_idx = constant});
+                                                              .data_buffer_idx = initial,
+                                                              .memory_id = changing ? memory : 0,
+                                                              .memory_offset = 64});
   const int32_t x = ids[0], p = ids[1], s = ids[2], r = ids[3];
   write_pte_inputs(&w, ID_LIST(x));
   write_pte_outputs(&w, ID_LIST(p, s, r));
@@ -52,11 +56,12 @@ static sconce_status halves_and_floats(struct arena *arena, struct span *out, sc
   write_pte_call_delegate(&w, first, ID_LIST(x, x, p));
   write_pte_call_kernel(&w, add, ID_LIST(p, x, one, s, s));
   write_pte_call_delegate(&w, second, ID_LIST(s, c, r));
+  if (changing) write_pte_call_kernel(&w, add, ID_LIST(p, x, one, c, c));
   TRY(write_pte_finish(&w, &file, err));
   return write_blob_to_memory(&file, arena, out, err);
 }
 
-static void check_call(sconce_method *method, float k) {
+static void check_call(sconce_method *method, float k, float factor[4]) {
   sconce_error err = {0};
   const float data[4] = {k, 2 * k, 0.5f * k, -3 * k};
   sconce_tensor x = {SCONCE_FLOAT32, 1, {4}, (void *)data, sizeof data}, y = {0};
@@ -67,12 +72,13 @@ static void check_call(sconce_method *method, float k) {
     CHECK(y.dtype == SCONCE_FLOAT32 && y.size == sizeof data);
     for (uint32_t i = 0; y.data && i < 4; i++) {
       const float p = data[i] * data[i], s = p + data[i];
-      CHECK_NEAR(((const float *)y.data)[i], o == 0 ? p : o == 1 ? s : s * quarter[i], 0);
+      CHECK_NEAR(((const float *)y.data)[i], o == 0 ? p : o == 1 ? s : s * factor[i], 0);
     }
   }
+  for (uint32_t i = 0; changing && i < 4; i++) factor[i] = data[i] * data[i] + data[i];
 }
 
-static void halves_and_floats_meet(void) {
+static void run_halves_and_floats(void) {
   sconce_error err = {0};
   struct arena arena;
   struct span file = {0};
@@ -85,11 +91,20 @@ static void halves_and_floats_meet(void) {
   const sconce_model_desc desc = {.data = file.data, .size = file.size};
   if (device) CHECK_OK(sconce_model_open(&model, device, &desc, &err), err);
   if (model) CHECK_OK(sconce_method_open(&method, model, NULL, &err), err);
-  for (int round = 0; method && round < 2; round++) check_call(method, round ? -1.5f : 1);
+  float factor[4];
+  memcpy(factor, quarter, sizeof factor);
+  for (int round = 0; method && round < 3; round++) check_call(method, round ? -1.0f : 1, factor);
   sconce_method_close(method);
   sconce_model_close(model);
   sconce_device_close(device);
   arena_free(&arena);
+}
+
+static void halves_and_floats_meet(void) {
+  run_halves_and_floats();
+  changing = true;
+  run_halves_and_floats();
+  changing = false;
 }
 
 const struct test suite_program[] = {TEST(halves_and_floats_meet), {0}};
