@@ -15,8 +15,13 @@ var<workgroup> query: array<vec4<f32>, 256>;    // (4 rows, dim)
 var<workgroup> weights: array<vec4<f32>, MOST>; // (keys): four rows
 var<workgroup> sums: array<vec4<f32>, WG>;
 
-// After a barrier behind `query`; `count` keys. Uniform control flow only.
-fn attend(count: u32, local: u32) {
+// Loads that need not wait for `query`: none here.
+struct Early { none: u32 }
+fn attend_early(turn: u32, count: u32, local: u32) -> Early { return Early(0u); }
+
+// Behind what fills `query`; `count` keys. Uniform control flow only.
+fn attend(count: u32, local: u32, early: Early) {
+  workgroupBarrier();
   let lane = local % p.lanes;
   for (var turn = 0u; turn < count; turn += WG / p.lanes) {
     let mine = turn + local / p.lanes;

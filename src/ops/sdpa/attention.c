@@ -91,7 +91,7 @@ static bool is_f32(const void *x, const struct caps *c) { return !is_f16(x, c); 
    fits,                                                                                           \
    {4},                                                                                            \
    256,                                                                                            \
-   14592}
+   12544}
 const struct kernel attention_kernels[] = {
     SPLIT_WIDE("f32_64", F32, split64_f32, "4u"),
     SPLIT_WIDE("f16_64", F16, split64_f16, "4u"),

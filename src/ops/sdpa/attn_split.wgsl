@@ -64,11 +64,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   }
   base = kv_head * p.k_head + start * p.k_token;
   let count = min(p.chunk, p.keys - index % p.chunks * p.chunk);
+  let early = attend_early(0u, count, local);
   for (var i = local; i < 4u * p.dim; i += WG) {
     let r = min(row + i / p.dim, rows - 1u);
     let at = r / p.group * p.q_token + (kv_head * p.group + r % p.group) * p.q_head;
     query[i] = quad_get(q[at + i % p.dim]);
   }
-  workgroupBarrier();
-  attend(count, local);
+  attend(count, local, early);
 }

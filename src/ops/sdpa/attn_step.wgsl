@@ -2,7 +2,7 @@
 // and value to the caches, and attends. A workgroup takes one head of k and v, four heads of q that
 // share it, and a chunk of keys, as in attn_split; the one with the last chunk appends. The new key
 // is never read from the cache here. FINAL: there is one chunk, and `parts` is the result.
-// PAIRS: (2i, 2i + 1) turn, a table row has an angle per pair.  Otherwise: (i, i + rotary / 2), a
+// Pairs: (2i, 2i + 1) turn, a table row has an angle per pair. Otherwise: (i, i + rotary / 2), a
 // table row has a column per element; elements from `rotary` on pass through.
 // uses: grid
 alias Reduced = vec4<f32>; // by row
@@ -11,6 +11,7 @@ const WG = 256u;
 const MOST = 128u; // keys of a chunk
 const LANES = 4u;  // see attn_chunk_wide
 const QUADS = 0u;
+const PAIRS = 2u; // 0, 1: as p.pairs, when it is known
 struct Params {
   heads: u32,  // of q
   group: u32,  // heads of q that share a head of k and v
@@ -43,6 +44,8 @@ var<private> row: u32;   // the first of four heads
 var<private> start: u32; // the chunk's first key
 var<private> base: u32;  // where its row begins
 
+fn is_pairs() -> bool { return select(PAIRS == 1u, p.pairs != 0u, PAIRS == 2u); }
+
 fn angle(of_sine: bool, column: u32) -> f32 {
   let at = p.at + column;
   if (of_sine) {
@@ -54,14 +57,14 @@ fn angle(of_sine: bool, column: u32) -> f32 {
 // The quad whose elements turn with those of quad d.
 fn mate(d: u32) -> u32 {
   let half = p.rotary / 8u;
-  if (p.pairs != 0u || d >= 2u * half) {
+  if (is_pairs() || d >= 2u * half) {
     return d;
   }
   return select(d - half, d + half, d < half);
 }
 
 fn turned(own: vec4<f32>, other: vec4<f32>, d: u32) -> vec4<f32> {
-  if (p.pairs != 0u) {
+  if (is_pairs()) {
     let c = vec2<f32>(angle(false, 2u * d), angle(false, 2u * d + 1u));
     let s = vec2<f32>(angle(true, 2u * d), angle(true, 2u * d + 1u));
     return own * c.xxyy + vec4<f32>(-own.y, own.x, -own.w, own.z) * s.xxyy;
@@ -104,6 +107,34 @@ fn put_part(r: u32, d: u32, total: vec4<f32>, most: f32, sum: f32) {
   }
 }
 
+// Quad i of the four queries, or of the new key behind them.
+fn turn(i: u32) {
+  let d = i % dim();
+  let other = mate(d);
+  let own_key = i >= 4u * dim();
+  let at = (kv_head * p.group + min(row + i / dim(), p.group - 1u)) * dim();
+  let key_at = kv_head * dim();
+  var x = q[at + d];
+  var y = q[at + other];
+  if (own_key) {
+    x = k_new[key_at + d];
+    y = k_new[key_at + other];
+  }
+  let value = v_new[key_at + d];
+  let result = turned(quad_get(x), quad_get(y), d);
+  if (!own_key) {
+    query[i] = result;
+    return;
+  }
+  let key = quad_put(result);
+  fresh_key[d] = quad_get(key);
+  fresh_value[d] = quad_get(value);
+  if (row == 0u) {
+    k[(p.keys - 1u) * p.token + key_at + d] = key;
+    v[(p.keys - 1u) * p.token + key_at + d] = value;
+  }
+}
+
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) local: u32) {
@@ -118,34 +149,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   }
   base = start * p.token + kv_head * dim();
   let count = min(p.chunk, p.keys - chunk * p.chunk);
+  let early = attend_early(0u, count, local);
   // Rows 0 to 3 are the queries', row 4 the new key.
   let last = chunk == p.chunks - 1u;
-  for (var i = local; i < select(4u, 5u, last) * dim(); i += WG) {
-    let d = i % dim();
-    let other = mate(d);
-    let own_key = i >= 4u * dim();
-    let at = (kv_head * p.group + min(row + i / dim(), p.group - 1u)) * dim();
-    let key_at = kv_head * dim();
-    var x = q[at + d];
-    var y = q[at + other];
-    if (own_key) {
-      x = k_new[key_at + d];
-      y = k_new[key_at + other];
+  if (QUADS != 0u && 5u * QUADS <= WG) {
+    if (local < select(4u, 5u, last) * QUADS) {
+      turn(local);
     }
-    let turn = turned(quad_get(x), quad_get(y), d);
-    if (!own_key) {
-      query[i] = turn;
-      continue;
-    }
-    let key = quad_put(turn);
-    let value = v_new[key_at + d];
-    fresh_key[d] = quad_get(key);
-    fresh_value[d] = quad_get(value);
-    if (row == 0u) {
-      k[(p.keys - 1u) * p.token + key_at + d] = key;
-      v[(p.keys - 1u) * p.token + key_at + d] = value;
+  } else {
+    for (var i = local; i < select(4u, 5u, last) * dim(); i += WG) {
+      turn(i);
     }
   }
-  workgroupBarrier();
-  attend(count, local);
+  attend(count, local, early);
 }

@@ -13,13 +13,16 @@ enum { DIM_MAX = 256, WHOLE = 128 };
 struct problem {
   const struct attention *a;
   bool whole; /* all keys in one chunk */
+  bool pairs; /* neighbours turn together */
 };
 
 /* Heads of 64 and 128 have rows of their own: what is known when a shader is compiled need not be
- * divided by when it runs. */
+ * divided by when it runs, and short shaders start sooner. */
 #define DIMS(X)                                                                                    \
-  X(d64, dim == 64)                                                                                \
-  X(d128, dim == 128)                                                                              \
+  X(d64_pairs, dim == 64 && x->pairs)                                                              \
+  X(d64, dim == 64 && !x->pairs)                                                                   \
+  X(d128_pairs, dim == 128 && x->pairs)                                                            \
+  X(d128, dim == 128 && !x->pairs)                                                                 \
   X(to64, dim <= 64)                                                                               \
   X(to128, dim <= 128)                                                                             \
   X(to256, dim <= DIM_MAX)
@@ -44,12 +47,12 @@ DIMS(FITS_ALL)
 #define WIDE(name, width, set, lanes)                                                              \
   {#name "_" #width,                                                                               \
    &attn_step_wgsl,                                                                                \
-   set "use=attn_chunk_wide MOST=256u LANES=" lanes,                                               \
+   set "use=attn_chunk_wide LANES=" lanes,                                                         \
    NEEDS_SUBGROUPS | NEEDS_WIDE,                                                                   \
    name##_##width,                                                                                 \
    {4, WIDE_MOST},                                                                                 \
    256,                                                                                            \
-   18688}
+   14592}
 #define WIDE_ALL(width, lanes)                                                                     \
   WIDE(whole_f32, width, F32 WHOLE_PART, lanes), WIDE(whole_f16, width, F16 WHOLE_PART, lanes),    \
       WIDE(split_f32, width, F32 SPLIT_PART, lanes), WIDE(split_f16, width, F16 SPLIT_PART, lanes)
@@ -63,8 +66,10 @@ DIMS(FITS_ALL)
    256,                                                                                            \
    16384}
 static const struct kernel kernels[] = {
-    WIDE_ALL(d64, "4u QUADS=16u"),
-    WIDE_ALL(d128, "8u QUADS=32u"),
+    WIDE_ALL(d64_pairs, "4u QUADS=16u PAIRS=1u"),
+    WIDE_ALL(d64, "4u QUADS=16u PAIRS=0u"),
+    WIDE_ALL(d128_pairs, "8u QUADS=32u PAIRS=1u"),
+    WIDE_ALL(d128, "8u QUADS=32u PAIRS=0u"),
     WIDE_ALL(to64, "4u"),
     WIDE_ALL(to128, "8u"),
     WIDE_ALL(to256, "16u"),
@@ -124,7 +129,7 @@ static sconce_status emit_step(struct plan *p, const struct node *n) {
   *p->err = quiet;
   const struct tensor *scratch = fits ? tensor_at(p, s.sdpa->extra[0]) : NULL;
   if (!fits) return emit_parts(p, n);
-  struct problem problem = {&s.a, s.a.keys <= WHOLE};
+  const struct problem problem = {&s.a, s.a.keys <= WHOLE, s.pairs};
   const struct kernel *row = row_for(p, kernels, &problem);
   if (!row) return emit_parts(p, n);
   const uint32_t chunk = problem.whole ? WHOLE : chunk_of(s.a.keys, row->tile[1]);
