@@ -149,6 +149,7 @@ struct gpu_kernel {
   WGPUBindGroupLayout layout;
   WGPUComputePipeline pipeline;
   uint64_t dispatches;
+  uint8_t fixed[PARAMS_MAX]; /* row.fixed */
 };
 
 struct gpu_group {

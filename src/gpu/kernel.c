@@ -29,9 +29,14 @@ static bool same_constants(const struct gpu_constants *a, const struct gpu_const
 
 static bool same_set(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : "") == 0; }
 
+static bool same_fixed(const struct kernel *a, const struct kernel *b) {
+  if (!a->fixed || !b->fixed) return a->fixed == b->fixed;
+  return memcmp(a->fixed, b->fixed, a->wgsl->params_size) == 0;
+}
+
 bool kernel_is(const struct gpu_kernel *k, const struct kernel *row,
                const struct gpu_constants *constants) {
-  return k->row.wgsl == row->wgsl && same_set(k->row.set, row->set) &&
+  return k->row.wgsl == row->wgsl && same_set(k->row.set, row->set) && same_fixed(&k->row, row) &&
          same_constants(&k->constants, constants);
 }
 
@@ -55,6 +60,7 @@ sconce_status kernel_open(struct gpu *gpu, const struct kernel *row,
   struct gpu_kernel *k = block_resize(&gpu->allocator, NULL, 0, sizeof *k);
   if (!k) return fail(err, SCONCE_NO_MEMORY, "no memory for kernel '%s'", row->wgsl->name);
   *k = (struct gpu_kernel){.gpu = gpu, .row = *row, .constants = *constants};
+  if (row->fixed) k->row.fixed = memcpy(k->fixed, row->fixed, row->wgsl->params_size);
   *out = k;
   return SCONCE_OK;
 }

@@ -10,7 +10,7 @@
 #include "format/vkgraph.h"
 #include "graph/wgsl.h"
 
-enum { RANK_MAX = VK_MAX_RANK, NODE_EXTRAS = 6, PARAMS_MAX = 256 };
+enum { RANK_MAX = VK_MAX_RANK, NODE_EXTRAS = 6 };
 /* Buffers and bindings are a multiple of this, so that a kernel may read and write whole vec4s
  * without a case for the last one; what lies behind a tensor's elements means nothing. */
 enum { BUFFER_UNIT = 16 };
@@ -121,12 +121,14 @@ struct graph {
   uint32_t n_buffers;
   struct constant_set packed; /* what graph_packed made */
   uint32_t planned;           /* nodes of this call that have records; n_nodes when it is whole */
-  uint32_t wanted;        /* value that the host must read from the device to go on, or NO_VALUE */
-  uint32_t call;          /* stamp of the call being planned, from 1 */
-  uint32_t nodes_planned; /* nodes whose records the last call made anew */
-  const char *force;      /* name of the kernel row to prefer, for tests and benches */
-  const char *passes_off; /* names of passes not to run, separated by commas; "all" */
-  struct undo *undo;      /* what this call changed, newest first */
+  uint32_t wanted;         /* value that the host must read from the device to go on, or NO_VALUE */
+  uint32_t call;           /* stamp of the call being planned, from 1 */
+  uint32_t nodes_planned;  /* nodes whose records the last call made anew */
+  const char *force;       /* name of the kernel row to prefer, for tests and benches */
+  const char *passes_off;  /* names of passes not to run, separated by commas; "all" */
+  struct fixed_row *fixed; /* rows of dispatch_fixed */
+  uint32_t n_fixed;
+  struct undo *undo; /* what this call changed, newest first */
   struct undo *undo_free;
 };
 

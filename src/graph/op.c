@@ -253,6 +253,36 @@ sconce_status dispatch(struct plan *p, const struct kernel *row, const void *par
   return SCONCE_OK;
 }
 
+/* A row with parameters of its own. */
+struct fixed_row {
+  struct fixed_row *next;
+  const struct kernel *of;
+  struct kernel row;
+  uint8_t params[PARAMS_MAX];
+};
+enum { FIXED_MAX = 32 }; /* in a graph; a Llama has 5 */
+
+sconce_status dispatch_fixed(struct plan *p, const struct kernel *row, const void *params,
+                             uint64_t groups, const struct operand *operands) {
+  if (!row) return p->err->status;
+  struct graph *g = p->g;
+  const uint32_t size = row->wgsl->params_size;
+  for (const struct fixed_row *f = g->fixed; f; f = f->next)
+    if (f->of == row && memcmp(f->params, params, size) == 0)
+      return dispatch(p, &f->row, params, groups, operands);
+  if (g->n_fixed == FIXED_MAX || size == 0 || !wgsl_can_fix(row->wgsl, params))
+    return dispatch(p, row, params, groups, operands);
+  struct fixed_row *f = arena_new(&g->arena, struct fixed_row, 1);
+  if (!f) return fail(p->err, SCONCE_NO_MEMORY, "no memory for a kernel's parameters");
+  f->of = row;
+  f->row = *row;
+  f->row.fixed = memcpy(f->params, params, size);
+  f->next = g->fixed;
+  g->fixed = f;
+  g->n_fixed++;
+  return dispatch(p, &f->row, params, groups, operands);
+}
+
 uint64_t rows_per_binding(const struct plan *p, uint64_t row_bytes, uint64_t rows) {
   const uint64_t most = p->g->caps.max_storage_binding;
   if (row_bytes * rows <= most) return rows;

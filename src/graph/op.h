@@ -97,6 +97,11 @@ const struct kernel *row_for(struct plan *p, const struct kernel *table, const v
  * grid_group() in the shader. Nothing is appended for 0 groups. */
 SCONCE_CHECK sconce_status dispatch(struct plan *p, const struct kernel *row, const void *params,
                                     uint64_t groups, const struct operand *operands);
+/* As dispatch, with the parameters in the shader's text: it need not load them, and the compiler
+ * knows them. For values that no live dim or scalar has a part in, since each set is compiled. */
+SCONCE_CHECK sconce_status dispatch_fixed(struct plan *p, const struct kernel *row,
+                                          const void *params, uint64_t groups,
+                                          const struct operand *operands);
 #define OPERANDS(...) ((const struct operand[]){__VA_ARGS__})
 
 /* How many of `rows` rows of row_bytes fit a binding, in steps whose byte size is a multiple of the

@@ -4,6 +4,9 @@
 #include "base/checked.h"
 #include "base/os.h"
 
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -78,7 +81,8 @@ static bool find_definition(struct text code, struct text name, size_t *from, si
       const char *equals = memchr(p, '=', (size_t)((eol ? eol : end) - p));
       const char *semicolon = equals ? memchr(equals, ';', (size_t)(end - equals)) : NULL;
       if (!semicolon) continue;
-      *from = (size_t)(equals + 1 - code.data);
+      for (equals++; *equals == ' ';) equals++;
+      *from = (size_t)(equals - code.data);
       *to = (size_t)(semicolon - code.data);
       return true;
     }
@@ -89,22 +93,25 @@ static bool find_definition(struct text code, struct text name, size_t *from, si
   return false;
 }
 
-/* Replaces one right-hand side by cutting the piece that holds it in two. */
+/* Puts other text in place of [from, to) of piece i, which is cut in two. */
+static sconce_status splice(struct pieces *p, uint32_t i, size_t from, size_t to, struct text other,
+                            sconce_error *err) {
+  if (p->n + 2 > PARTS_MAX) return fail(err, SCONCE_UNSUPPORTED, "more than %d pieces", PARTS_MAX);
+  memmove(&p->part[i + 3], &p->part[i + 1], (p->n - i - 1) * sizeof p->part[0]);
+  const struct text whole = p->part[i];
+  p->part[i] = (struct text){whole.data, from};
+  p->part[i + 1] = other;
+  p->part[i + 2] = (struct text){whole.data + to, whole.size - to};
+  p->n += 2;
+  return SCONCE_OK;
+}
+
+/* Replaces one right-hand side. */
 static sconce_status replace(struct pieces *p, struct text name, struct text value,
                              sconce_error *err) {
   for (uint32_t i = 0; i < p->n; i++) {
     size_t from, to;
-    if (!find_definition(p->part[i], name, &from, &to)) continue;
-    if (p->n + 3 > PARTS_MAX)
-      return fail(err, SCONCE_UNSUPPORTED, "more than %d pieces", PARTS_MAX);
-    memmove(&p->part[i + 4], &p->part[i + 1], (p->n - i - 1) * sizeof p->part[0]);
-    struct text whole = p->part[i];
-    p->part[i] = (struct text){whole.data, from};
-    p->part[i + 1] = text_of(" ");
-    p->part[i + 2] = value;
-    p->part[i + 3] = (struct text){whole.data + to, whole.size - to};
-    p->n += 3;
-    return SCONCE_OK;
+    if (find_definition(p->part[i], name, &from, &to)) return splice(p, i, from, to, value, err);
   }
   return fail(err, SCONCE_BAD_ARGUMENT, "sets '%.*s', which the shader does not define",
               TEXT(name));
@@ -149,6 +156,105 @@ static sconce_status apply_row(struct arena *arena, struct pieces *p, const char
   return SCONCE_OK;
 }
 
+/* ---- fixed parameters ------------------------------------------------------------------------ */
+
+bool wgsl_next_field(const char **fields, struct wgsl_field *out) {
+  const char *colon = strchr(*fields, ':');
+  if (!colon) return false;
+  *out = (struct wgsl_field){.name = {*fields, (size_t)(colon - *fields)}, .kind = colon[1]};
+  const char *end = colon + 2;
+  for (; *end >= '0' && *end <= '9'; end++) out->n = out->n * 10 + (uint32_t)(*end - '0');
+  if (out->n == 0) out->n = 1;
+  *fields = *end ? end + 1 : end;
+  return true;
+}
+
+static float float_at(const uint8_t *p) {
+  float f;
+  memcpy(&f, p, sizeof f);
+  return f;
+}
+
+bool wgsl_can_fix(const struct wgsl *wgsl, const void *params) {
+  const uint8_t *p = params;
+  struct wgsl_field field;
+  for (const char *fields = wgsl->fields; wgsl_next_field(&fields, &field); p += 4 * field.n) {
+    if (field.n > 4) return false;
+    for (uint32_t i = 0; field.kind == 'f' && i < field.n; i++)
+      if (!isfinite(float_at(p + 4 * i))) return false;
+  }
+  return true;
+}
+
+/* Text that is put together: 64 words of at most 20 characters, and types around them. */
+struct line {
+  char text[2048];
+  size_t size;
+};
+
+static void put(struct line *l, const char *format, ...) PRINTF_LIKE(2, 3);
+static void put(struct line *l, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  int n = vsnprintf(l->text + l->size, sizeof l->text - l->size, format, args);
+  va_end(args);
+  if (n > 0) l->size += (size_t)n;
+}
+
+static void put_word(struct line *l, char kind, const uint8_t *p) {
+  if (kind == 'f')
+    put(l, "%.9gf", (double)float_at(p));
+  else if (kind == 'i')
+    put(l, "i32(%" PRIu32 "u)", load_u32(p));
+  else
+    put(l, "%" PRIu32 "u", load_u32(p));
+}
+
+/* "const p = Params(1u, vec4<u32>(2u, 0u, 0u, 0u), 1e-05f);" */
+static void put_params(struct line *l, const struct kernel *kernel) {
+  const uint8_t *p = kernel->fixed;
+  struct wgsl_field field;
+  const char *comma = "";
+  put(l, "const p = Params(");
+  for (const char *fields = kernel->wgsl->fields; wgsl_next_field(&fields, &field); comma = ", ") {
+    put(l, "%s", comma);
+    if (field.n > 1) put(l, "vec%u<%c32>(", field.n, field.kind);
+    for (uint32_t i = 0; i < field.n; i++, p += 4) {
+      put(l, "%s", i ? ", " : "");
+      put_word(l, field.kind, p);
+    }
+    if (field.n > 1) put(l, ")");
+  }
+  put(l, ");");
+}
+
+/* The range of "@group(0) @binding(5) var<uniform> p: Params;". */
+static bool find_params(struct text code, size_t *from, size_t *to) {
+  static const char word[] = "var<uniform>";
+  for (size_t at = 0; at + sizeof word <= code.size; at++) {
+    if (memcmp(code.data + at, word, sizeof word - 1) != 0) continue;
+    const char *end = memchr(code.data + at, ';', code.size - at);
+    for (*from = at; *from > 0 && code.data[*from - 1] != '\n';) --*from;
+    *to = end ? (size_t)(end + 1 - code.data) : code.size;
+    return true;
+  }
+  return false;
+}
+
+static sconce_status fix_params(struct arena *arena, struct pieces *p, const struct kernel *kernel,
+                                sconce_error *err) {
+  struct line line = {.size = 0};
+  put_params(&line, kernel);
+  const char *copy = arena_copy_text(arena, line.text, line.size);
+  if (!copy) return fail(err, SCONCE_NO_MEMORY, "no memory for %zu bytes of WGSL", line.size);
+  for (uint32_t i = 0; i < p->n; i++) {
+    size_t from, to;
+    if (find_params(p->part[i], &from, &to))
+      return splice(p, i, from, to, (struct text){copy, line.size}, err);
+  }
+  return fail(err, SCONCE_BAD_ARGUMENT, "has no parameters to fix");
+}
+
 static sconce_status compose(struct arena *arena, const struct kernel *kernel,
                              enum wgsl_dialect dialect, const char **text, sconce_error *err) {
   struct pieces p = {.n = 0};
@@ -162,6 +268,7 @@ static sconce_status compose(struct arena *arena, const struct kernel *kernel,
   for (const char *uses = w->uses; next_word(&uses, ' ', &library);)
     TRY(add_library(arena, &p, library, err));
   TRY(apply_row(arena, &p, kernel->set, err));
+  if (kernel->fixed) TRY(fix_params(arena, &p, kernel, err));
   size_t size = 1;
   for (uint32_t i = 0; i < p.n; i++) size += p.part[i].size;
   char *out = arena_new(arena, char, size);
@@ -191,7 +298,6 @@ static bool number_of(struct text code, struct text word,
   }
   size_t from, to;
   if (find_definition(code, word, &from, &to)) word = (struct text){code.data + from, to - from};
-  while (word.size && *word.data == ' ') word.data++, word.size--;
   uint64_t n = 0;
   size_t digits = 0;
   for (; digits < word.size && digits < 9; digits++) {

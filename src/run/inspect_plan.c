@@ -132,25 +132,18 @@ static void put_word(struct out *o, char kind, const uint8_t *p) {
 /* "n=6 eps=1e-05 dims=2,3": zeros at the end of an array and words that only pad are left out. */
 static void put_params(struct out *o, const struct record *r) {
   const uint8_t *p = r->params;
-  for (const char *field = r->row->wgsl->fields; *field;) {
-    const char *colon = strchr(field, ':');
-    const char kind = colon[1];
-    const char *end = colon + 2;
-    uint32_t n = 0;
-    for (; *end >= '0' && *end <= '9'; end++) n = n * 10 + (uint32_t)(*end - '0');
-    if (n == 0) n = 1;
-    uint32_t shown = n;
+  struct wgsl_field field;
+  for (const char *fields = r->row->wgsl->fields; wgsl_next_field(&fields, &field);
+       p += 4 * field.n) {
+    uint32_t shown = field.n;
     static const uint8_t zero[4];
     while (shown > 1 && memcmp(p + 4 * (shown - 1), zero, 4) == 0) shown--;
-    if (strncmp(field, "pad", 3) != 0) {
-      out_put(o, " %.*s=", (int)(colon - field), field);
-      for (uint32_t k = 0; k < shown; k++) {
-        if (k) out_put(o, ",");
-        put_word(o, kind, p + 4 * k);
-      }
+    if (strncmp(field.name.data, "pad", 3) == 0) continue;
+    out_put(o, " %.*s=", TEXT(field.name));
+    for (uint32_t k = 0; k < shown; k++) {
+      if (k) out_put(o, ",");
+      put_word(o, field.kind, p + 4 * k);
     }
-    p += 4 * n;
-    field = *end ? end + 1 : end;
   }
 }
 

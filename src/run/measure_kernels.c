@@ -123,19 +123,21 @@ static sconce_status plan_with(struct bench *b, const char *force, sconce_error 
   return graph_check(&b->graph, err);
 }
 
-static bool is_in(const struct kernel *table, const struct kernel *row) {
+/* The table's row that this one is, perhaps with fixed parameters; NULL: it is none of them. */
+static const struct kernel *in_table(const struct kernel *table, const struct kernel *row) {
   for (; table->name; table++)
-    if (table == row) return true;
-  return false;
+    if (table->wgsl == row->wgsl && table->name == row->name) return table;
+  return NULL;
 }
 
 /* The row of the tried tables that the plan took; NULL: none of them. */
 static const struct kernel *row_taken(const struct bench *b) {
   for (uint32_t i = 0; i < b->graph.n_nodes; i++)
     for (uint32_t k = 0; k < b->graph.nodes[i].n_records; k++)
-      for (uint32_t t = 0; t < b->c->n_tables && b->op->kernels[t]; t++)
-        if (is_in(b->op->kernels[t], b->graph.nodes[i].records[k].row))
-          return b->graph.nodes[i].records[k].row;
+      for (uint32_t t = 0; t < b->c->n_tables && b->op->kernels[t]; t++) {
+        const struct kernel *row = in_table(b->op->kernels[t], b->graph.nodes[i].records[k].row);
+        if (row) return row;
+      }
   return NULL;
 }
 

@@ -163,6 +163,29 @@ static void a_pipeline_that_does_not_fit_is_reported(void) {
   CHECK(strstr(err.text, "NO_SUCH_OVERRIDE") != NULL);
 }
 
+/* One kernel for each set of values, and what is bound does not count. */
+static void fixed_parameters_make_kernels_of_their_own(void) {
+  struct gpu *gpu = test_gpu();
+  if (!gpu) return;
+  const struct kernel *bound = &probe_kernels[PROBE_CHAIN];
+  sconce_error err = {0};
+  struct gpu_kernel *kernels[4] = {NULL};
+  for (uint32_t i = 0; i < 4; i++) {
+    struct chain_params params = {.n = 3, .add = 10 * (i % 3)}, other = {.n = 64, .add = 1000};
+    struct kernel row = *bound;
+    row.fixed = &params;
+    uint32_t x[64] = {1, 2, 3, 4}, y[64] = {7, 7, 7, 7};
+    struct test_binding b[] = {{x, sizeof x}, {y, sizeof y}, {&other, sizeof other}};
+    CHECK_OK(test_dispatch(gpu, &row, NULL, b, (const uint32_t[]){1, 1, 1}, &err), err);
+    for (uint32_t k = 0; k < 4; k++) CHECK_EQ(y[k], k < 3 ? x[k] + params.add : 7);
+    CHECK_OK(gpu_kernel_get(gpu, &row, NULL, &kernels[i], &err), err);
+  }
+  CHECK(kernels[0] != kernels[1] && kernels[1] != kernels[2] && kernels[3] == kernels[0]);
+  struct gpu_kernel *plain;
+  CHECK_OK(gpu_kernel_get(gpu, bound, NULL, &plain, &err), err);
+  for (int i = 0; i < 3; i++) CHECK(plain != kernels[i]);
+}
+
 static void bindings_are_checked_before_the_driver_sees_them(void) {
   struct gpu *gpu = test_gpu();
   if (!gpu) return;
@@ -423,6 +446,7 @@ const struct test suite_gpu[] = {
     TEST(timestamps_are_per_dispatch),
     TEST(bad_wgsl_reports_the_compiler),
     TEST(a_pipeline_that_does_not_fit_is_reported),
+    TEST(fixed_parameters_make_kernels_of_their_own),
     TEST(bindings_are_checked_before_the_driver_sees_them),
     TEST(an_invalid_dispatch_is_the_calls_error),
     TEST(out_of_memory_is_an_error_and_passes),

@@ -2,6 +2,8 @@
  * fail and are taken back, live scalars, grids. */
 #include "built.h"
 
+#include "chain.wgsl.h"
+
 static uint32_t output(struct built *b, uint32_t rank, const uint32_t *dims) {
   uint32_t id = tensor(b, rank, dims);
   make_output(b, id);
@@ -577,7 +579,30 @@ static void rows_fill_a_binding(void) {
   }
 }
 
+/* The same values are the same row; a graph has so many of them and no more. */
+static void fixed_parameters_are_rows_of_the_graph(void) {
+  enum { MOST = 32, TRIES = 40 };
+  static const struct kernel table = {"u32", &chain_wgsl};
+  struct built *b = begin(&usual);
+  uint32_t x = input(b, DIMS(4)), y = output(b, DIMS(4));
+  relu(b, x, y);
+  struct node *n = &b->g.nodes[0];
+  struct plan p = {.g = &b->g, .node = n, .err = &b->err};
+  for (uint32_t i = 0; i < 2 * TRIES; i++) {
+    struct chain_params params = {.n = 4, .add = i % TRIES};
+    CHECK_OK(dispatch_fixed(&p, &table, &params, 1, OPERANDS({x}, {y})), b->err);
+    const struct kernel *row = n->records[i].row;
+    CHECK(memcmp(n->records[i].params, &params, sizeof params) == 0);
+    CHECK((row == &table) == (i % TRIES >= MOST));
+    if (row != &table) CHECK(memcmp(row->fixed, &params, sizeof params) == 0);
+    if (i >= TRIES) CHECK(row == n->records[i - TRIES].row);
+  }
+  CHECK(dispatch_fixed(&p, NULL, NULL, 1, NULL) == b->err.status);
+  end(b);
+}
+
 const struct test suite_graph[] = {
+    TEST(fixed_parameters_are_rows_of_the_graph),
     TEST(a_view_costs_no_dispatch),
     TEST(an_output_takes_in_what_it_views),
     TEST(two_owned_values_never_share),

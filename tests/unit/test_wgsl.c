@@ -6,6 +6,8 @@
 
 #include "chain.wgsl.h"
 
+#include <math.h>
+
 static const char sample[] = "alias T = f32; // storage\n"
                              "const TILE: u32 = 4u;\n"
                              "override WG: u32 = 64u;\n"
@@ -70,6 +72,49 @@ static void rows_that_name_nothing_fail(void) {
     CHECK_FAILS(wgsl_compose(&arena, &row, WGSL_NAGA, &text, &err), SCONCE_BAD_ARGUMENT, err,
                 rows[i].says);
   }
+  arena_free(&arena);
+}
+
+/* Every kind of field, and values that are hard to write down. */
+static void fixed_parameters_stand_in_the_text(void) {
+  static const struct wgsl every = {.name = "every",
+                                    .path = "",
+                                    .uses = "",
+                                    .params_size = 48,
+                                    .fields = "n:u low:i eps:f pad:u at:u4 half:f2 end:u2",
+                                    .text = "const A = 1u;\n"
+                                            "@group(0) @binding(3) var<uniform>    p: Params;\n"
+                                            "fn main() {}\n"};
+  struct params {
+    uint32_t n;
+    int32_t low;
+    float eps;
+    uint32_t pad, at[4];
+    float half[2];
+    uint32_t end[2];
+  } params = {7, -5, 1e-5f, 0, {1, 2, 3, UINT32_MAX}, {0.5f, -0.0f}, {8, 9}};
+  struct arena arena;
+  arena_init(&arena, NULL);
+  const struct kernel row = {"row", &every, "A=2u", .fixed = &params};
+  sconce_error err = {0};
+  const char *text = "";
+  CHECK(wgsl_can_fix(&every, &params));
+  CHECK_OK(wgsl_compose(&arena, &row, WGSL_NAGA, &text, &err), err);
+  CHECK_TEXT(text, "const A = 2u;\n"
+                   "const p = Params(7u, i32(4294967291u), 9.99999975e-06f, 0u, "
+                   "vec4<u32>(1u, 2u, 3u, 4294967295u), vec2<f32>(0.5f, -0f), vec2<u32>(8u, 9u));\n"
+                   "fn main() {}\n");
+  params.half[1] = INFINITY;
+  CHECK(!wgsl_can_fix(&every, &params));
+  params.half[1] = NAN;
+  CHECK(!wgsl_can_fix(&every, &params));
+  const struct wgsl array = {.fields = "dims:u8"};
+  CHECK(!wgsl_can_fix(&array, (const uint32_t[8]){0}));
+  struct wgsl without = sample_wgsl;
+  without.fields = "";
+  const struct kernel none = {"row", &without, NULL, .fixed = &params};
+  CHECK_FAILS(wgsl_compose(&arena, &none, WGSL_NAGA, &text, &err), SCONCE_BAD_ARGUMENT, err,
+              "kernel sample/row: has no parameters to fix");
   arena_free(&arena);
 }
 
@@ -150,6 +195,7 @@ const struct test suite_wgsl[] = {
     TEST(directives_depend_on_the_compiler),
     TEST(libraries_are_appended),
     TEST(rows_that_name_nothing_fail),
+    TEST(fixed_parameters_stand_in_the_text),
     TEST(workgroup_sizes_follow_overrides),
     TEST(shaders_can_be_read_from_disk),
     {0},

@@ -169,6 +169,13 @@ static bool read_call(struct plan *p, const struct node *n, const struct q4_grou
   return fits_binding(p, c->linear[0]->args[Q4_W]) && fits_binding(p, c->linear[0]->extra[0]);
 }
 
+/* One row of x is decoding: nothing in its parameters changes from call to call. */
+static sconce_status dispatch_few(struct plan *p, const struct kernel *row, uint32_t m,
+                                  const void *params, uint64_t groups,
+                                  const struct operand *operands) {
+  return (m == 1 ? dispatch_fixed : dispatch)(p, row, params, groups, operands);
+}
+
 /* All that was joined to the first one. */
 static struct operand joined(struct plan *p, uint32_t first) {
   return (struct operand){first, 0, graph_joined_size(p->g, first)};
@@ -205,11 +212,11 @@ static sconce_status emit_join(struct plan *p, const struct node *n, const struc
     u.ends[i] = rows;
   }
   uint64_t groups = q4_workgroups(c->m, rows, row, &u.blocks);
-  return dispatch(p, row, &u, groups,
-                  OPERANDS({c->x}, {c->norm_w}, joined(p, first->args[Q4_W]),
-                           joined(p, first->extra[0]),
-                           u.bias ? joined(p, first->args[Q4_BIAS]) : (struct operand){c->x},
-                           {y[0]}, {y[1]}, {y[2]}));
+  return dispatch_few(p, row, c->m, &u, groups,
+                      OPERANDS({c->x}, {c->norm_w}, joined(p, first->args[Q4_W]),
+                               joined(p, first->extra[0]),
+                               u.bias ? joined(p, first->args[Q4_BIAS]) : (struct operand){c->x},
+                               {y[0]}, {y[1]}, {y[2]}));
 }
 
 static sconce_status dispatch_glu(struct plan *p, const struct call *c, const struct kernel *row,
@@ -226,8 +233,8 @@ static sconce_status dispatch_glu(struct plan *p, const struct call *c, const st
   u.w_at = (uint32_t)joined_to(p, gate->args[Q4_W], up->args[Q4_W], 16);
   u.s_at = (uint32_t)joined_to(p, gate->extra[0], up->extra[0], c->half ? 2 : 4);
   const uint64_t across = div_up(2 * (uint64_t)u.n, row->tile[0]);
-  return dispatch(
-      p, row, &u, div_up(across, blocks) * c->m,
+  return dispatch_few(
+      p, row, c->m, &u, div_up(across, blocks) * c->m,
       OPERANDS({c->x}, {c->norm_w}, joined(p, gate->args[Q4_W]), joined(p, gate->extra[0]), {y}));
 }
 
@@ -255,8 +262,8 @@ static sconce_status emit_add(struct plan *p, const struct node *n, const struct
   struct q4_add_params u = {
       .m = c->m, .n = c->rows, .k = c->k, .groups = c->groups, .shift = c->shift};
   uint64_t groups = q4_workgroups(c->m, u.n, row, &u.blocks);
-  return dispatch(p, row, &u, groups,
-                  OPERANDS({c->x}, {linear->args[Q4_W]}, {linear->extra[0]}, {rest}, {out}));
+  return dispatch_few(p, row, c->m, &u, groups,
+                      OPERANDS({c->x}, {linear->args[Q4_W]}, {linear->extra[0]}, {rest}, {out}));
 }
 
 /* As read_call; a shape that does not fit is no error. */
@@ -304,8 +311,9 @@ static sconce_status emit_mlp(struct plan *p, const struct node *n) {
   const struct q4_down_params u = {
       .n = down.rows, .units = down.k / Q4_UNIT, .groups = down.groups, .shift = down.shift};
   const struct node *linear = down.linear[0];
-  return dispatch(p, second, &u, div_up(u.n, second->tile[0]),
-                  OPERANDS({n->extra[0]}, {linear->args[Q4_W]}, {linear->extra[0]}, {rest}, {out}));
+  return dispatch_fixed(
+      p, second, &u, div_up(u.n, second->tile[0]),
+      OPERANDS({n->extra[0]}, {linear->args[Q4_W]}, {linear->extra[0]}, {rest}, {out}));
 }
 
 /* Weights, scales and biases each in one buffer; results that are not there get a place to go. */

@@ -387,6 +387,17 @@ static uint32_t fused_records(const struct model *b, const char *force, bool *ta
   return found;
 }
 
+/* Decoding has its parameters in the shaders. */
+static bool is_fixed(const struct model *b) {
+  bool all = true;
+  for (uint32_t i = 0; i < b->t.graph.n_nodes; i++) {
+    const struct node *n = &b->t.graph.nodes[i];
+    for (uint32_t k = 0; n->n_parts && k < n->n_records; k++)
+      all &= n->records[k].row->fixed != NULL;
+  }
+  return all;
+}
+
 static bool is_one_node(const struct model *b) {
   for (uint32_t i = 0; i < b->t.graph.n_nodes; i++)
     if (!strcmp(b->t.graph.nodes[i].name, "sconce.mlp_q4")) return true;
@@ -442,6 +453,7 @@ static bool run(const struct form *f, enum vk_dtype dtype, const char *force, co
     const bool partly = f->apart || f->twist & (LIVE | OUTER | SPARE | SEEN | READ | TWICE);
     if (off == NULL && force == NULL && (!partly || may == 0) && fused != may)
       test_fail(__FILE__, __LINE__, "%s: %u fused dispatches", what, fused);
+    if (off == NULL && fused && may) CHECK(is_fixed(&b) == (live[i] == 1));
     if (off && !strcmp(off, "all")) CHECK_EQ(fused, 0);
   }
   drop(&b);
