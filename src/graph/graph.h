@@ -30,6 +30,7 @@ struct tensor {
   bool written;  /* a constant that nodes write (a KV cache), initialised at load and reset */
   bool input, output;
   bool scratch;      /* made by an operator, lives during its node */
+  bool bound;        /* dispatches may use it; not if only the host looks at its elements */
   struct span bytes; /* constant: in the file, exactly its size */
   enum pack_form form;
   uint32_t root;    /* the value whose buffer this one uses; itself, or what it is a view of */

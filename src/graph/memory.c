@@ -82,17 +82,19 @@ static void join_views(struct graph *g) {
 struct moment {
   uint32_t node;
   uint32_t time, from, to; /* from … to: of the whole fused node */
+  bool host;               /* it dispatches nothing */
 };
 
 /* First all nodes say what they use, then how long that lives is known. */
 static void use(struct planner *p, uint32_t id, const struct moment *at, bool counting) {
   if (id == NO_VALUE) return;
-  const struct value *v = &p->g->values[id];
+  struct value *v = &p->g->values[id];
   if (v->kind == VK_VALUE_LIST)
     for (uint32_t i = 0; i < v->list.n; i++) use(p, v->list.ids[i], at, counting);
   if (v->kind != VK_TENSOR) return;
   struct life *life = &p->lives[v->tensor.root];
   if (counting) {
+    v->tensor.bound |= !at->host;
     if (life->first > life->last) life->first = life->last = 0, life->node = at->node;
     if (life->node != at->node) life->node = NO_VALUE;
     return;
@@ -103,8 +105,8 @@ static void use(struct planner *p, uint32_t id, const struct moment *at, bool co
   if (last > life->last) life->last = last;
 }
 
-static void use_node(struct planner *p, const struct node *n, const struct moment *at,
-                     bool counting) {
+static void use_node(struct planner *p, const struct node *n, struct moment *at, bool counting) {
+  at->host = n->op->flags & OP_HOST;
   for (uint32_t k = 0; k < n->n_args; k++)
     if (k >= 32 || !(n->op->unbound >> k & 1)) use(p, n->args[k], at, counting);
   for (uint32_t k = 0; k < NODE_EXTRAS; k++) use(p, n->extra[k], at, counting);
@@ -114,7 +116,7 @@ static void use_all(struct planner *p, bool counting) {
   p->n_times = 0;
   for (uint32_t i = 0; i < p->g->n_nodes; i++) {
     const struct node *n = &p->g->nodes[i];
-    struct moment at = {i, p->n_times, p->n_times, p->n_times + n->n_parts};
+    struct moment at = {i, p->n_times, p->n_times, p->n_times + n->n_parts, false};
     for (uint32_t k = 0; k < n->n_parts; k++, at.time++) use_node(p, &n->parts[k], &at, counting);
     use_node(p, n, &at, counting);
     p->n_times = at.to + 1;

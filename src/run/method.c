@@ -339,8 +339,9 @@ static sconce_status write_inputs(sconce_method *m, sconce_error *err) {
     struct border *b = &m->inputs[i];
     const struct value *v = &m->graph.values[b->value];
     if (v->kind != VK_TENSOR || !b->fresh) continue;
-    TRY(exec_write(&m->exec, b->value, b->bytes, tensor_nbytes(&v->tensor), err));
-    b->fresh = v->tensor.output || v->tensor.written; /* then it must be sent again */
+    const struct tensor *t = &v->tensor;
+    if (t->bound || t->output) TRY(exec_write(&m->exec, b->value, b->bytes, tensor_nbytes(t), err));
+    b->fresh = t->output || t->written; /* then it must be sent again */
   }
   return SCONCE_OK;
 }

@@ -609,6 +609,24 @@ static void nothing_is_compiled_after_the_load(void) {
   close_all(&f);
 }
 
+/* The position is a scalar of the plan, the id is there already: only parameters are sent. */
+static void a_token_costs_one_write(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  if (open_all(&f, STORIES)) {
+    reopen_session(&f, 0, 15);
+    CHECK_OK(sconce_session_prompt(f.session, story, 3, NULL, NULL, &err), err);
+    uint64_t before = 0;
+    for (int i = 0; i < 12 && !test_failed(); i++) {
+      sconce_choice c;
+      if (i == 4) before = gpu_stats(f.device->gpu)->writes;
+      CHECK_OK(sconce_session_next(f.session, &c, &err), err);
+    }
+    CHECK_EQ(gpu_stats(f.device->gpu)->writes, before + 8);
+  }
+  close_all(&f);
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 static sconce_status decode_around(struct fixture *f, int steps, sconce_error *err) {
@@ -694,6 +712,7 @@ const struct test suite_session[] = {
     TEST(a_saved_session_goes_on_the_same),
     TEST(the_context_can_be_filled),
     TEST(nothing_is_compiled_after_the_load),
+    TEST(a_token_costs_one_write),
     TEST(a_thousand_steps_allocate_nothing),
     TEST(every_failing_allocation_is_survived),
     {0},
