@@ -6,6 +6,7 @@
 //   fn masked(s: f32, r: u32, i: u32) -> f32     its score for row r; p.never: none
 //   fn put_part(r: u32, d: u32, total: vec4<f32>, most: f32, sum: f32)
 // and p.dim (quads), p.lanes, p.scale, p.never.
+const HEADS = 4u;
 const LOWEST = -3.4028234e38;
 fn dim() -> u32 { return p.dim; }
 

@@ -86,7 +86,7 @@ static bool is_f32(const void *x, const struct caps *c) { return !is_f16(x, c); 
 #define SPLIT_WIDE(name, set, fits, lanes)                                                         \
   {"split_wide_" name,                                                                             \
    &attn_split_wgsl,                                                                               \
-   set " use=attn_chunk_wide LANES=" lanes,                                                        \
+   set " use=attn_chunk_wide use=attn_rows4 LANES=" lanes,                                         \
    NEEDS_SUBGROUPS | NEEDS_WIDE,                                                                   \
    fits,                                                                                           \
    {4},                                                                                            \

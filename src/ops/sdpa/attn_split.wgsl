@@ -54,9 +54,9 @@ fn put_part(r: u32, d: u32, total: vec4<f32>, most: f32, sum: f32) {
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) local: u32) {
   let rows = p.seq * p.group;
-  let sets = (rows + 3u) / 4u;
+  let sets = (rows + HEADS - 1u) / HEADS;
   let index = grid_group(group, groups);
-  row = index / p.chunks % sets * 4u;
+  row = index / p.chunks % sets * HEADS;
   kv_head = index / p.chunks / sets;
   start = index % p.chunks * p.chunk;
   if (index / p.chunks / sets * p.group >= p.heads) {
@@ -65,7 +65,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   base = kv_head * p.k_head + start * p.k_token;
   let count = min(p.chunk, p.keys - index % p.chunks * p.chunk);
   let early = attend_early(0u, count, local);
-  for (var i = local; i < 4u * p.dim; i += WG) {
+  for (var i = local; i < HEADS * p.dim; i += WG) {
     let r = min(row + i / p.dim, rows - 1u);
     let at = r / p.group * p.q_token + (kv_head * p.group + r % p.group) * p.q_head;
     query[i] = quad_get(q[at + i % p.dim]);

@@ -1,6 +1,6 @@
 // Attention of one new token: turns its queries and its key by their position's angles, appends key
-// and value to the caches, and attends. A workgroup takes one head of k and v, four heads of q that
-// share it, and a chunk of keys, as in attn_split; the one with the last chunk appends. The new key
+// and value to the caches, and attends. A workgroup takes one head of k and v, up to four heads of q
+// that share it, and a chunk of keys, as in attn_split; the one with the last chunk appends. The new key
 // is never read from the cache here. FINAL: there is one chunk, and `parts` is the result.
 // Pairs: (2i, 2i + 1) turn, a table row has an angle per pair. Otherwise: (i, i + rotary / 2), a
 // table row has a column per element; elements from `rotary` on pass through.
@@ -40,7 +40,7 @@ var<workgroup> fresh_key: array<vec4<f32>, 64>; // (dim)
 var<workgroup> fresh_value: array<vec4<f32>, 64>;
 
 var<private> kv_head: u32;
-var<private> row: u32;   // the first of four heads
+var<private> row: u32;   // the first of its heads
 var<private> start: u32; // the chunk's first key
 var<private> base: u32;  // where its row begins
 
@@ -107,11 +107,11 @@ fn put_part(r: u32, d: u32, total: vec4<f32>, most: f32, sum: f32) {
   }
 }
 
-// Quad i of the four queries, or of the new key behind them.
+// Quad i of the queries, or of the new key behind them.
 fn turn(i: u32) {
   let d = i % dim();
   let other = mate(d);
-  let own_key = i >= 4u * dim();
+  let own_key = i >= HEADS * dim();
   let at = (kv_head * p.group + min(row + i / dim(), p.group - 1u)) * dim();
   let key_at = kv_head * dim();
   var x = q[at + d];
@@ -138,10 +138,10 @@ fn turn(i: u32) {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) local: u32) {
-  let sets = (p.group + 3u) / 4u;
+  let sets = (p.group + HEADS - 1u) / HEADS;
   let index = grid_group(group, groups);
   let chunk = index % p.chunks;
-  row = index / p.chunks % sets * 4u;
+  row = index / p.chunks % sets * HEADS;
   kv_head = index / p.chunks / sets;
   start = chunk * p.chunk;
   if (index / p.chunks / sets * p.group >= p.heads) {
@@ -150,14 +150,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   base = start * p.token + kv_head * dim();
   let count = min(p.chunk, p.keys - chunk * p.chunk);
   let early = attend_early(0u, count, local);
-  // Rows 0 to 3 are the queries', row 4 the new key.
   let last = chunk == p.chunks - 1u;
-  if (QUADS != 0u && 5u * QUADS <= WG) {
-    if (local < select(4u, 5u, last) * QUADS) {
+  if (QUADS != 0u && (HEADS + 1u) * QUADS <= WG) {
+    if (local < select(HEADS, HEADS + 1u, last) * QUADS) {
       turn(local);
     }
   } else {
-    for (var i = local; i < select(4u, 5u, last) * dim(); i += WG) {
+    for (var i = local; i < select(HEADS, HEADS + 1u, last) * dim(); i += WG) {
       turn(i);
     }
   }

@@ -8,7 +8,7 @@
 #include <math.h>
 
 enum { Q, K, COS, SIN, START }; /* of the rotation */
-enum { DIM_MAX = 256, WHOLE = 128 };
+enum { DIM_MAX = 256 };
 
 struct problem {
   const struct attention *a;
@@ -17,52 +17,57 @@ struct problem {
 };
 
 /* Heads of 64 and 128 have rows of their own: what is known when a shader is compiled need not be
- * divided by when it runs, and short shaders start sooner. */
+ * divided by when it runs, and short shaders start sooner. On an H200 one chunk of up to 384 keys
+ * of 64 elements is ahead, with a workgroup for each head; beyond that it is worth reading keys and
+ * values once for four heads. */
 #define DIMS(X)                                                                                    \
-  X(d64_pairs, dim == 64 && x->pairs)                                                              \
-  X(d64, dim == 64 && !x->pairs)                                                                   \
-  X(d128_pairs, dim == 128 && x->pairs)                                                            \
-  X(d128, dim == 128 && !x->pairs)                                                                 \
-  X(to64, dim <= 64)                                                                               \
-  X(to128, dim <= 128)                                                                             \
-  X(to256, dim <= DIM_MAX)
+  X(d64_pairs, dim == 64 && x->pairs, 384)                                                         \
+  X(d64, dim == 64 && !x->pairs, 384)                                                              \
+  X(d128_pairs, dim == 128 && x->pairs, 192)                                                       \
+  X(d128, dim == 128 && !x->pairs, 192)                                                            \
+  X(to64, dim <= 64, 384)                                                                          \
+  X(to128, dim <= 128, 192)                                                                        \
+  X(to256, dim <= DIM_MAX, 128)                                                                    \
+  X(memory, dim <= DIM_MAX, 128)
 #define FITS(name, width, half_heads, in_one, limit)                                               \
   static bool name##_##width(const void *problem, const struct caps *c) {                          \
     const struct problem *x = problem;                                                             \
     const uint32_t dim = x->a->dim;                                                                \
-    return (void)c, x->a->half == half_heads && x->whole == in_one && limit;                       \
+    return (void)c, x->a->half == half_heads && x->whole == in_one && (limit);                     \
   }
-#define FITS_ALL(width, limit)                                                                     \
-  FITS(whole_f32, width, false, true, limit)                                                       \
-  FITS(whole_f16, width, true, true, limit)                                                        \
+#define FITS_ALL(width, limit, most)                                                               \
+  FITS(whole_f32, width, false, true, (limit) && x->a->keys <= most)                               \
+  FITS(whole_f16, width, true, true, (limit) && x->a->keys <= most)                                \
   FITS(split_f32, width, false, false, limit)                                                      \
   FITS(split_f16, width, true, false, limit)
 DIMS(FITS_ALL)
 
+/* tile: heads and most keys of a workgroup. */
 #define F32 "use=quad_f32 use=elem_f32 "
 #define F16 "use=quad_f16 use=elem_f16 "
 #define WHOLE_PART "FINAL=true use=part_quad "
 #define SPLIT_PART "use=part_f32 "
-#define WIDE_MOST 256 /* keys of a workgroup */
-#define WIDE(name, width, set, lanes)                                                              \
+#define WIDE(name, width, set, heads, lanes)                                                       \
   {#name "_" #width,                                                                               \
    &attn_step_wgsl,                                                                                \
-   set "use=attn_chunk_wide LANES=" lanes,                                                         \
+   set "use=attn_chunk_wide use=attn_rows" #heads " LANES=" lanes,                                 \
    NEEDS_SUBGROUPS | NEEDS_WIDE,                                                                   \
    name##_##width,                                                                                 \
-   {4, WIDE_MOST},                                                                                 \
+   {heads, UINT32_MAX},                                                                            \
    256,                                                                                            \
    14592}
 #define WIDE_ALL(width, lanes)                                                                     \
-  WIDE(whole_f32, width, F32 WHOLE_PART, lanes), WIDE(whole_f16, width, F16 WHOLE_PART, lanes),    \
-      WIDE(split_f32, width, F32 SPLIT_PART, lanes), WIDE(split_f16, width, F16 SPLIT_PART, lanes)
+  WIDE(whole_f32, width, F32 WHOLE_PART, 1, lanes),                                                \
+      WIDE(whole_f16, width, F16 WHOLE_PART, 1, lanes),                                            \
+      WIDE(split_f32, width, F32 SPLIT_PART, 4, lanes),                                            \
+      WIDE(split_f16, width, F16 SPLIT_PART, 4, lanes)
 #define MEMORY(name, set)                                                                          \
   {#name "_memory",                                                                                \
    &attn_step_wgsl,                                                                                \
    set "use=attn_chunk use=group_tree",                                                            \
    0,                                                                                              \
-   name##_to256,                                                                                   \
-   {4, WHOLE},                                                                                     \
+   name##_memory,                                                                                  \
+   {4, 128},                                                                                       \
    256,                                                                                            \
    16384}
 static const struct kernel kernels[] = {
@@ -117,9 +122,14 @@ static bool read_step(struct plan *p, const struct node *n, struct step *s) {
          s->rotary <= s->a.dim;
 }
 
-/* On an H200 with 8,000 keys chunks of 256 let all workgroups run at once. */
-static uint32_t chunk_of(uint32_t keys, uint32_t most) {
-  return most > attention_chunk(keys) && keys > 4096 ? most : attention_chunk(keys);
+/* Keys of a workgroup where there are `sets` of them for each chunk. On an H200 it is best to have
+ * one workgroup for each of its 132 processors, and two once that makes more than 448 keys. */
+static uint32_t chunk_of(uint32_t keys, uint64_t sets, uint32_t most) {
+  const uint32_t least = attention_chunk(keys);
+  uint64_t chunk = div_up(div_up(keys * sets, 128), 64) * 64;
+  if (chunk > 448) chunk = div_up(div_up(keys * sets, 256), 64) * 64;
+  if (chunk < least) return least;
+  return chunk < most ? (uint32_t)chunk : most;
 }
 
 static sconce_status emit_step(struct plan *p, const struct node *n) {
@@ -127,13 +137,16 @@ static sconce_status emit_step(struct plan *p, const struct node *n) {
   sconce_error quiet = *p->err; /* a shape that does not fit is no error */
   bool fits = read_step(p, n, &s);
   *p->err = quiet;
-  const struct tensor *scratch = fits ? tensor_at(p, s.sdpa->extra[0]) : NULL;
   if (!fits) return emit_parts(p, n);
-  const struct problem problem = {&s.a, s.a.keys <= WHOLE, s.pairs};
+  struct problem problem = {&s.a, true, s.pairs};
   const struct kernel *row = row_for(p, kernels, &problem);
+  problem.whole = row != NULL;
+  if (!row) row = row_for(p, kernels, &problem);
   if (!row) return emit_parts(p, n);
-  const uint32_t chunk = problem.whole ? WHOLE : chunk_of(s.a.keys, row->tile[1]);
+  const uint64_t sets = div_up(s.a.group, row->tile[0]) * (s.a.heads / s.a.group);
+  const uint32_t chunk = problem.whole ? s.a.keys : chunk_of(s.a.keys, sets, row->tile[1]);
   const uint32_t chunks = (uint32_t)div_up(s.a.keys, chunk);
+  const struct tensor *scratch = tensor_at(p, s.sdpa->extra[0]);
   if (!problem.whole &&
       (!scratch || (uint64_t)s.a.heads * chunks * (s.a.dim + 4) > tensor_numel_max(scratch)))
     return emit_parts(p, n);
@@ -150,7 +163,6 @@ static sconce_status emit_step(struct plan *p, const struct node *n) {
                                .at = s.at,
                                .scale = (float)s.a.scale,
                                .never = -INFINITY};
-  uint64_t sets = div_up(s.a.group, row->tile[0]) * (s.a.heads / s.a.group);
   const uint32_t *rope = s.rope->args;
   TRY(dispatch(p, row, &u, sets * chunks,
                OPERANDS({rope[Q]}, {rope[K]}, {s.sdpa->args[2]}, {rope[COS]}, {rope[SIN]}, {s.a.k},

@@ -29,11 +29,11 @@ static const struct spec odd[] = {
     {1, 1, 260, 0, "heads of more than 256"},
 };
 
-enum { ROWS = 310, SEQ = 7 };
-/* Tokens and position: a prefill, then steps; the caches are filled past 129 and 300 by hand. */
-static const uint32_t calls[][2] = {{1, 0},   {1, 1},   {7, 0},   {1, 7},   {3, 60},
-                                    {1, 63},  {1, 127}, {1, 128}, {1, 129}, {0, 130},
-                                    {2, 298}, {1, 300}, {1, 128}, {1, 309}};
+enum { ROWS = 410, SEQ = 7 };
+/* Tokens and position: a prefill, then steps; the caches are filled past 129, 192 and 300 by hand. */
+static const uint32_t calls[][2] = {{1, 0},   {1, 1},   {7, 0},   {1, 7},   {3, 60},  {1, 63},
+                                    {1, 127}, {1, 128}, {1, 129}, {0, 130}, {1, 191}, {1, 192},
+                                    {2, 298}, {1, 300}, {1, 383}, {1, 384}, {1, 128}, {1, 409}};
 enum { CALLS = sizeof calls / sizeof *calls };
 
 struct model {
@@ -325,7 +325,7 @@ static void step_by_hand(const struct spec *s, uint32_t start) {
 }
 
 static void a_step_equals_the_formula(void) {
-  static const uint32_t positions[] = {0, 1, 63, 127, 128, 129, 300};
+  static const uint32_t positions[] = {0, 1, 63, 127, 128, 129, 191, 192, 300, 383, 384};
   for (size_t i = 0; i < SPECS; i++)
     for (size_t k = 0; k < sizeof positions / sizeof *positions && !test_failed(); k++)
       step_by_hand(&specs[i], positions[k]);
@@ -386,7 +386,7 @@ static void positions_outside_are_refused(void) {
   call(&b, 1, ROWS - 1);
   op_set_symint(&b.t, b.start, ROWS);
   CHECK_FAILS(op_run(&b.t, &err), SCONCE_BAD_ARGUMENT, err,
-              "1 tokens at position 310 of a cache of 310");
+              "1 tokens at position 410 of a cache of 410");
   CHECK(strstr(err.text, "node 1 (sdpa_with_kv_cache.default): ") != NULL);
   op_set_symint(&b.t, b.start, -1);
   CHECK_FAILS(op_run(&b.t, &err), SCONCE_BAD_ARGUMENT, err, "1 tokens at position -1");
