@@ -30,7 +30,7 @@ static const struct spec odd[] = {
 };
 
 enum { ROWS = 410, SEQ = 7 };
-/* Tokens and position: a prefill, then steps; the caches are filled past 129, 192 and 300 by hand. */
+/* Tokens and position: a prefill, then steps; the caches are filled in between by hand. */
 static const uint32_t calls[][2] = {{1, 0},   {1, 1},   {7, 0},   {1, 7},   {3, 60},  {1, 63},
                                     {1, 127}, {1, 128}, {1, 129}, {0, 130}, {1, 191}, {1, 192},
                                     {2, 298}, {1, 300}, {1, 383}, {1, 384}, {1, 128}, {1, 409}};
