@@ -78,12 +78,11 @@ struct run {
   struct gpu_group *group;
 };
 
-static sconce_status run_bound(struct gpu *gpu, const struct kernel *row,
-                               const struct gpu_constants *constants, struct run *run,
+static sconce_status run_bound(struct gpu *gpu, const struct kernel *row, struct run *run,
                                struct test_binding *bindings, const uint32_t grid[3],
                                sconce_error *err) {
   struct gpu_kernel *kernel;
-  TRY(gpu_kernel_get(gpu, row, constants, &kernel, err));
+  TRY(gpu_kernel_get(gpu, row, &kernel, err));
   uint32_t n = row->wgsl->n_bindings, n_copies = 0;
   struct gpu_binding bound[BINDINGS_MAX];
   struct gpu_copy copies[BINDINGS_MAX];
@@ -113,10 +112,10 @@ static sconce_status run_bound(struct gpu *gpu, const struct kernel *row,
 }
 
 sconce_status test_dispatch(struct gpu *gpu, const struct kernel *row,
-                            const struct gpu_constants *constants, struct test_binding *bindings,
-                            const uint32_t grid[3], sconce_error *err) {
+                            struct test_binding *bindings, const uint32_t grid[3],
+                            sconce_error *err) {
   struct run run = {0};
-  sconce_status status = run_bound(gpu, row, constants, &run, bindings, grid, err);
+  sconce_status status = run_bound(gpu, row, &run, bindings, grid, err);
   gpu_group_close(run.group);
   for (uint32_t i = 0; i < BINDINGS_MAX; i++) {
     gpu_buffer_close(run.buffers[i]);

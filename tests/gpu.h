@@ -19,8 +19,8 @@ struct test_binding {
   size_t size;
 };
 sconce_status test_dispatch(struct gpu *gpu, const struct kernel *row,
-                            const struct gpu_constants *constants, struct test_binding *bindings,
-                            const uint32_t grid[3], sconce_error *err);
+                            struct test_binding *bindings, const uint32_t grid[3],
+                            sconce_error *err);
 
 /* Notes which kernels a device of the test's own ran, before it is closed. */
 void test_note_kernels(const struct gpu *gpu);

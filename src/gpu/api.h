@@ -145,7 +145,6 @@ struct gpu_kernel {
   struct gpu_kernel *next;
   struct gpu *gpu;
   struct kernel row; /* its strings are the table's */
-  struct gpu_constants constants;
   WGPUBindGroupLayout layout;
   WGPUComputePipeline pipeline;
   uint64_t dispatches;
@@ -185,19 +184,15 @@ SCONCE_CHECK sconce_status probe_subgroups(struct gpu *gpu, sconce_error *err);
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-struct gpu_kernel *kernel_find(struct gpu *gpu, const struct kernel *row,
-                               const struct gpu_constants *constants);
-bool kernel_is(const struct gpu_kernel *k, const struct kernel *row,
-               const struct gpu_constants *constants);
+struct gpu_kernel *kernel_find(struct gpu *gpu, const struct kernel *row);
+bool kernel_is(const struct gpu_kernel *k, const struct kernel *row);
 /* Not yet compiled, in no list. */
 SCONCE_CHECK sconce_status kernel_open(struct gpu *gpu, const struct kernel *row,
-                                       const struct gpu_constants *constants,
                                        struct gpu_kernel **out, sconce_error *err);
 void kernel_close(struct gpu_kernel *k);
 void kernel_keep(struct gpu_kernel *k); /* in the device's cache */
 /* As gpu_kernel_get, and leaves late errors of others to those who ask with gpu_check. */
 SCONCE_CHECK sconce_status kernel_get(struct gpu *gpu, const struct kernel *row,
-                                      const struct gpu_constants *constants,
                                       struct gpu_kernel **out, sconce_error *err);
 void kernels_free(struct gpu *gpu);
 

@@ -37,7 +37,6 @@ struct recipe {
   char label[120];
   WGPUShaderModule module;
   WGPUPipelineLayout layout;
-  WGPUConstantEntry constants[GPU_CONSTANTS_MAX];
   WGPUComputePipelineDescriptor desc;
 };
 
@@ -78,15 +77,10 @@ static void recipe_init(struct recipe *r, struct gpu_kernel *k, WGPUShaderModule
       gpu->device, &(WGPUPipelineLayoutDescriptor){.label = view(r->label),
                                                    .bindGroupLayoutCount = 1,
                                                    .bindGroupLayouts = &k->layout});
-  for (uint32_t i = 0; i < k->constants.n; i++)
-    r->constants[i] = (WGPUConstantEntry){.key = view(k->constants.item[i].name),
-                                          .value = k->constants.item[i].value};
-  r->desc = (WGPUComputePipelineDescriptor){.label = view(r->label),
-                                            .layout = r->layout,
-                                            .compute = {.module = module,
-                                                        .entryPoint = view("main"),
-                                                        .constantCount = k->constants.n,
-                                                        .constants = r->constants}};
+  r->desc =
+      (WGPUComputePipelineDescriptor){.label = view(r->label),
+                                      .layout = r->layout,
+                                      .compute = {.module = module, .entryPoint = view("main")}};
 }
 
 static void recipe_free(struct gpu *gpu, struct recipe *r) {
@@ -96,21 +90,11 @@ static void recipe_free(struct gpu *gpu, struct recipe *r) {
 
 /* ---- one ------------------------------------------------------------------------------------- */
 
-static bool constant_value(void *user, struct text name, double *out) {
-  const struct gpu_constants *constants = user;
-  for (uint32_t i = 0; i < constants->n; i++)
-    if (text_is(name, constants->item[i].name)) {
-      *out = constants->item[i].value;
-      return true;
-    }
-  return false;
-}
-
 /* wgpu-native compiles sizes beyond the device's limits when they come from an override. */
 static sconce_status check_size(struct gpu_kernel *k, const char *text, sconce_error *err) {
   const sconce_device_info *info = &k->gpu->info;
   uint32_t size[3];
-  if (!wgsl_workgroup_size(text, constant_value, &k->constants, size)) return SCONCE_OK;
+  if (!wgsl_workgroup_size(text, size)) return SCONCE_OK;
   uint64_t all = (uint64_t)size[0] * size[1] * size[2];
   bool fits = all <= info->max_workgroup_invocations;
   for (int i = 0; i < 3; i++) fits &= size[i] <= info->max_workgroup_size[i];
@@ -149,7 +133,7 @@ sconce_status kernel_compile(struct gpu_kernel *k, const char *text, sconce_erro
 sconce_status gpu_kernel_check(struct gpu *gpu, const struct kernel *row, sconce_error *err) {
   struct gpu_kernel *kernel;
   const struct caps caps = gpu_caps(gpu);
-  if (kernel_runs(row, &caps)) return gpu_kernel_get(gpu, row, NULL, &kernel, err);
+  if (kernel_runs(row, &caps)) return gpu_kernel_get(gpu, row, &kernel, err);
   struct arena scratch;
   arena_init(&scratch, &gpu->allocator);
   const char *text = NULL;
@@ -162,8 +146,6 @@ sconce_status gpu_kernel_check(struct gpu *gpu, const struct kernel *row, sconce
 }
 
 /* ---- many ------------------------------------------------------------------------------------ */
-
-static const struct gpu_constants no_constants;
 
 struct job {
   struct gpu_compile *all;
@@ -202,15 +184,15 @@ void orphans_free(struct gpu *gpu) {
 
 static bool is_known(const struct gpu_compile *c, const struct kernel *row) {
   for (uint32_t i = 0; i < c->n; i++)
-    if (kernel_is(c->jobs[i].kernel, row, &no_constants)) return true;
-  return kernel_find(c->gpu, row, &no_constants) != NULL;
+    if (kernel_is(c->jobs[i].kernel, row)) return true;
+  return kernel_find(c->gpu, row) != NULL;
 }
 
 /* Its text is made here: the caller's allocator may not be one for several threads. */
 static sconce_status add_job(struct gpu_compile *c, const struct kernel *row, sconce_error *err) {
   struct job *job = &c->jobs[c->n];
   *job = (struct job){.all = c};
-  TRY(kernel_open(c->gpu, row, &no_constants, &job->kernel, err));
+  TRY(kernel_open(c->gpu, row, &job->kernel, err));
   sconce_status status = kernel_text(job->kernel, &c->arena, &job->text, err);
   if (status == SCONCE_OK)
     c->n++;
@@ -352,7 +334,7 @@ static void one_by_one(struct gpu_compile *c) {
   for (uint32_t i = 0; i < c->n && !c->gpu->lost; i++) {
     struct gpu_kernel *k;
     sconce_error why = {0};
-    if (kernel_get(c->gpu, &c->jobs[i].kernel->row, &no_constants, &k, &why) != SCONCE_OK)
+    if (kernel_get(c->gpu, &c->jobs[i].kernel->row, &k, &why) != SCONCE_OK)
       log_write(&c->gpu->log, SCONCE_LOG_WARNING, "not compiled ahead: %s", why.text);
   }
 }

@@ -56,20 +56,8 @@ SCONCE_CHECK sconce_status gpu_write(struct gpu_buffer *buffer, uint64_t offset,
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-enum { GPU_CONSTANTS_MAX = 8 };
-
-/* Values for a shader's override declarations. */
-struct gpu_constants {
-  uint32_t n;
-  struct {
-    const char *name;
-    double value;
-  } item[GPU_CONSTANTS_MAX];
-};
-
-/* From the cache, or compiled: one pipeline per distinct kernel and constants (may be NULL). */
-SCONCE_CHECK sconce_status gpu_kernel_get(struct gpu *gpu, const struct kernel *kernel,
-                                          const struct gpu_constants *constants,
+/* From the cache, or compiled: one pipeline per distinct row. */
+SCONCE_CHECK sconce_status gpu_kernel_get(struct gpu *gpu, const struct kernel *row,
                                           struct gpu_kernel **out, sconce_error *err);
 /* Compiles a row; only its shader, if the device cannot run it (see kernel_runs). */
 SCONCE_CHECK sconce_status gpu_kernel_check(struct gpu *gpu, const struct kernel *row,

@@ -19,14 +19,6 @@ struct caps gpu_caps(const struct gpu *gpu) {
                        .storage_alignment = info->storage_alignment};
 }
 
-static bool same_constants(const struct gpu_constants *a, const struct gpu_constants *b) {
-  if (a->n != b->n) return false;
-  for (uint32_t i = 0; i < a->n; i++)
-    if (a->item[i].value != b->item[i].value || strcmp(a->item[i].name, b->item[i].name) != 0)
-      return false;
-  return true;
-}
-
 static bool same_set(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : "") == 0; }
 
 static bool same_fixed(const struct kernel *a, const struct kernel *b) {
@@ -34,21 +26,17 @@ static bool same_fixed(const struct kernel *a, const struct kernel *b) {
   return memcmp(a->fixed, b->fixed, a->wgsl->params_size) == 0;
 }
 
-bool kernel_is(const struct gpu_kernel *k, const struct kernel *row,
-               const struct gpu_constants *constants) {
-  return k->row.wgsl == row->wgsl && same_set(k->row.set, row->set) && same_fixed(&k->row, row) &&
-         same_constants(&k->constants, constants);
+bool kernel_is(const struct gpu_kernel *k, const struct kernel *row) {
+  return k->row.wgsl == row->wgsl && same_set(k->row.set, row->set) && same_fixed(&k->row, row);
 }
 
-struct gpu_kernel *kernel_find(struct gpu *gpu, const struct kernel *row,
-                               const struct gpu_constants *constants) {
+struct gpu_kernel *kernel_find(struct gpu *gpu, const struct kernel *row) {
   for (struct gpu_kernel *k = gpu->kernels; k; k = k->next)
-    if (kernel_is(k, row, constants)) return k;
+    if (kernel_is(k, row)) return k;
   return NULL;
 }
 
-sconce_status kernel_open(struct gpu *gpu, const struct kernel *row,
-                          const struct gpu_constants *constants, struct gpu_kernel **out,
+sconce_status kernel_open(struct gpu *gpu, const struct kernel *row, struct gpu_kernel **out,
                           sconce_error *err) {
   *out = NULL;
   const struct caps caps = gpu_caps(gpu);
@@ -59,7 +47,7 @@ sconce_status kernel_open(struct gpu *gpu, const struct kernel *row,
                 row->needs & NEEDS_MATRIX ? " subgroup matrices" : "");
   struct gpu_kernel *k = block_resize(&gpu->allocator, NULL, 0, sizeof *k);
   if (!k) return fail(err, SCONCE_NO_MEMORY, "no memory for kernel '%s'", row->wgsl->name);
-  *k = (struct gpu_kernel){.gpu = gpu, .row = *row, .constants = *constants};
+  *k = (struct gpu_kernel){.gpu = gpu, .row = *row};
   if (row->fixed) k->row.fixed = memcpy(k->fixed, row->fixed, row->wgsl->params_size);
   *out = k;
   return SCONCE_OK;
@@ -88,13 +76,12 @@ static sconce_status make(struct gpu_kernel *k, sconce_error *err) {
   return status;
 }
 
-sconce_status kernel_get(struct gpu *gpu, const struct kernel *row,
-                         const struct gpu_constants *constants, struct gpu_kernel **out,
+sconce_status kernel_get(struct gpu *gpu, const struct kernel *row, struct gpu_kernel **out,
                          sconce_error *err) {
-  *out = kernel_find(gpu, row, constants);
+  *out = kernel_find(gpu, row);
   if (*out) return SCONCE_OK;
   struct gpu_kernel *k;
-  TRY(kernel_open(gpu, row, constants, &k, err));
+  TRY(kernel_open(gpu, row, &k, err));
   sconce_status status = make(k, err);
   if (status != SCONCE_OK) {
     kernel_close(k);
@@ -105,15 +92,12 @@ sconce_status kernel_get(struct gpu *gpu, const struct kernel *row,
   return SCONCE_OK;
 }
 
-sconce_status gpu_kernel_get(struct gpu *gpu, const struct kernel *row,
-                             const struct gpu_constants *constants, struct gpu_kernel **out,
+sconce_status gpu_kernel_get(struct gpu *gpu, const struct kernel *row, struct gpu_kernel **out,
                              sconce_error *err) {
-  static const struct gpu_constants none = {0};
-  if (!constants) constants = &none;
-  *out = kernel_find(gpu, row, constants);
+  *out = kernel_find(gpu, row);
   if (*out) return SCONCE_OK;
   TRY(gpu_check(gpu, err));
-  return kernel_get(gpu, row, constants, out, err);
+  return kernel_get(gpu, row, out, err);
 }
 
 void kernels_free(struct gpu *gpu) {

@@ -19,7 +19,7 @@ static sconce_status run_subgroups(struct gpu *gpu, struct gpu_buffer **buffer,
                                    struct gpu_group **group, struct gpu_read **read,
                                    uint32_t sizes[2], sconce_error *err) {
   struct gpu_kernel *kernel;
-  TRY(gpu_kernel_get(gpu, &probe_kernels[PROBE_SUBGROUP], NULL, &kernel, err));
+  TRY(gpu_kernel_get(gpu, &probe_kernels[PROBE_SUBGROUP], &kernel, err));
   TRY(gpu_buffer_open(gpu, GPU_TRANSIENT, 8, "subgroup sizes", buffer, err));
   TRY(gpu_write(*buffer, 0, (const uint32_t[]){UINT32_MAX, 0}, 8, err));
   TRY(gpu_group_open(kernel, &(struct gpu_binding){.buffer = *buffer}, 1, group, err));

@@ -289,13 +289,7 @@ sconce_status wgsl_compose(struct arena *arena, const struct kernel *kernel,
 }
 
 /* "64", "64u", or the name of an override or const. */
-static bool number_of(struct text code, struct text word,
-                      bool (*lookup)(void *, struct text, double *), void *user, uint32_t *out) {
-  double value;
-  if (lookup(user, word, &value)) {
-    *out = (uint32_t)value;
-    return value >= 0 && value < 4294967296.0;
-  }
+static bool number_of(struct text code, struct text word, uint32_t *out) {
   size_t from, to;
   if (find_definition(code, word, &from, &to)) word = (struct text){code.data + from, to - from};
   uint64_t n = 0;
@@ -308,8 +302,7 @@ static bool number_of(struct text code, struct text word,
   return digits > 0;
 }
 
-bool wgsl_workgroup_size(const char *text, bool (*lookup)(void *, struct text, double *),
-                         void *user, uint32_t size[3]) {
+bool wgsl_workgroup_size(const char *text, uint32_t size[3]) {
   static const char attribute[] = "@workgroup_size(";
   const char *p = strstr(text, attribute);
   if (!p) return false;
@@ -322,8 +315,7 @@ bool wgsl_workgroup_size(const char *text, bool (*lookup)(void *, struct text, d
     const char *start = p;
     while (p < end && is_name(*p)) p++;
     if (p == start) break;
-    if (!number_of(text_of(text), (struct text){start, (size_t)(p - start)}, lookup, user,
-                   &size[axis]))
+    if (!number_of(text_of(text), (struct text){start, (size_t)(p - start)}, &size[axis]))
       return false;
   }
   return true;

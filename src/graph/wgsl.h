@@ -80,10 +80,7 @@ SCONCE_CHECK sconce_status wgsl_compose(struct arena *arena, const struct kernel
                                         enum wgsl_dialect dialect, const char **text,
                                         sconce_error *err);
 
-/* The workgroup size of a composed text: literals, or overrides with their values in the text
- * unless `lookup` knows another. false if it cannot tell. */
-bool wgsl_workgroup_size(const char *text,
-                         bool (*lookup)(void *user, struct text name, double *out), void *user,
-                         uint32_t size[3]);
+/* The workgroup size of a composed text: literals, consts or overrides. false if it cannot tell. */
+bool wgsl_workgroup_size(const char *text, uint32_t size[3]);
 
 #endif

@@ -226,7 +226,7 @@ static sconce_status new_variant(struct exec *x, struct bound *b, const struct r
   v->row = r->row;
   memcpy(v->operands, r->operands, sizeof v->operands);
   struct gpu_kernel *kernel;
-  TRY(gpu_kernel_get(x->gpu, r->row, NULL, &kernel, err));
+  TRY(gpu_kernel_get(x->gpu, r->row, &kernel, err));
   struct gpu_binding bindings[BINDINGS_MAX];
   uint32_t n = r->n_operands;
   for (uint32_t i = 0; i < n; i++) bindings[i] = binding_of(x, &r->operands[i]);

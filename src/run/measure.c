@@ -60,7 +60,7 @@ static sconce_status chain_init(struct chain *c, struct gpu *gpu, struct arena *
   c->n_buffers = n_buffers;
   struct gpu_kernel *kernel;
   struct chain_params p = {.n = CHAIN_N, .add = 1};
-  TRY(gpu_kernel_get(gpu, &probe_kernels[PROBE_CHAIN], NULL, &kernel, err));
+  TRY(gpu_kernel_get(gpu, &probe_kernels[PROBE_CHAIN], &kernel, err));
   TRY(gpu_buffer_open(gpu, GPU_PARAMS, SLOT, "chain params", &c->params, err));
   TRY(gpu_write(c->params, 0, &p, sizeof p, err));
   TRY(gpu_read_open(gpu, 4, &c->read, err));
@@ -271,7 +271,7 @@ static sconce_status measure_reads(struct gpu *gpu, const sconce_allocator *allo
   struct read_params p = {.n = (uint32_t)(out->size / 16), .threads = threads};
   r->chunk = block_resize(allocator, NULL, 0, UPLOAD_CHUNK);
   if (!r->chunk) return fail(err, SCONCE_NO_MEMORY, "no memory for %d bytes", UPLOAD_CHUNK);
-  TRY(gpu_kernel_get(gpu, &probe_kernels[PROBE_READ], NULL, &kernel, err));
+  TRY(gpu_kernel_get(gpu, &probe_kernels[PROBE_READ], &kernel, err));
   TRY(gpu_buffer_open(gpu, GPU_TRANSIENT, out->size, "bandwidth", &r->x, err));
   TRY(gpu_buffer_open(gpu, GPU_TRANSIENT, 4 * threads, "sums", &r->y, err));
   TRY(gpu_buffer_open(gpu, GPU_PARAMS, SLOT, "params", &r->params, err));

@@ -275,7 +275,7 @@ static sconce_status bind(struct bench *b, const struct record *r, uint32_t slot
                              .size = buffer_size(o->size ? o->size : tensor_nbytes_max(t))};
   }
   if (r->params_size) bindings[n++] = (struct gpu_binding){b->params, (uint64_t)slot * SLOT, SLOT};
-  TRY(gpu_kernel_get(b->gpu, r->row, NULL, &kernel, err));
+  TRY(gpu_kernel_get(b->gpu, r->row, &kernel, err));
   TRY(gpu_group_open(kernel, bindings, n, &out->group, err));
   memcpy(out->grid, r->grid, sizeof out->grid);
   return SCONCE_OK;

@@ -63,13 +63,13 @@ static void check_compiled_once(void) {
   const uint32_t n = some_rows(gpu, rows), before = kernels_of(gpu);
   memcpy(rows + n, rows, n * sizeof *rows);
   struct gpu_kernel *known;
-  CHECK_OK(gpu_kernel_get(gpu, rows[1], NULL, &known, &err), err);
+  CHECK_OK(gpu_kernel_get(gpu, rows[1], &known, &err), err);
   CHECK_OK(compile_and_write(gpu, rows, 2 * n, &err), err);
   const uint32_t after = kernels_of(gpu);
   CHECK(after > before + 1 && after <= before + n);
   for (uint32_t i = 0; i < n; i++) {
     struct gpu_kernel *kernel;
-    CHECK_OK(gpu_kernel_get(gpu, rows[i], NULL, &kernel, &err), err);
+    CHECK_OK(gpu_kernel_get(gpu, rows[i], &kernel, &err), err);
     if (i == 1) CHECK(kernel == known);
   }
   CHECK_EQ(kernels_of(gpu), after);
@@ -99,7 +99,7 @@ static void they_compute(void) {
   struct chain_params p = {.n = 4, .add = 1};
   struct test_binding b[] = {{x, sizeof x}, {y, sizeof y}, {&p, sizeof p}};
   const uint32_t grid[3] = {1, 1, 1};
-  CHECK_OK(test_dispatch(gpu, rows[n], NULL, b, grid, &err), err);
+  CHECK_OK(test_dispatch(gpu, rows[n], b, grid, &err), err);
   CHECK_EQ(y[3], 5);
   CHECK_EQ(kernels_of(gpu), kernels);
   gpu_close(gpu);
@@ -127,8 +127,7 @@ static void a_broken_one_is_left_out(void) {
     CHECK_OK(compile_and_write(gpu, rows, n + 1, &err), err);
     CHECK(kernels_of(gpu) > before + 1 && kernels_of(gpu) <= before + n);
     struct gpu_kernel *kernel;
-    CHECK_FAILS(gpu_kernel_get(gpu, &row, NULL, &kernel, &err), SCONCE_GPU_ERROR, err,
-                "'broken/row'");
+    CHECK_FAILS(gpu_kernel_get(gpu, &row, &kernel, &err), SCONCE_GPU_ERROR, err, "'broken/row'");
     CHECK_OK(gpu_check(gpu, &err), err);
     gpu_close(gpu);
   }

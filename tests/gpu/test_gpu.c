@@ -24,7 +24,7 @@ static void a_kernel_computes(void) {
   struct test_binding b[] = {{x, sizeof x}, {y, sizeof y}, {&p, sizeof p}};
   sconce_error err = {0};
   const uint32_t grid[3] = {4, 2, 2}; /* 16 groups of 64, folded over three axes */
-  REQUIRE_OK(test_dispatch(gpu, &probe_kernels[PROBE_CHAIN], NULL, b, grid, &err), err);
+  REQUIRE_OK(test_dispatch(gpu, &probe_kernels[PROBE_CHAIN], b, grid, &err), err);
   for (uint32_t i = 0; i < N; i++)
     if (y[i] != i * 7 + 5) {
       test_fail(__FILE__, __LINE__, "y[%u] is %u, want %u", i, y[i], i * 7 + 5);
@@ -39,12 +39,13 @@ static void overrides_reach_the_pipeline(void) {
   memset(x, 0, sizeof x);
   struct chain_params p = {.n = 128, .add = 1};
   struct test_binding b[] = {{x, sizeof x}, {y, sizeof y}, {&p, sizeof p}};
-  struct gpu_constants wide = {.n = 1, .item = {{"WG", 128}}};
+  struct kernel wide = probe_kernels[PROBE_CHAIN];
+  wide.set = "WG=128u";
   sconce_error err = {0};
   uint32_t kernels = gpu_stats(gpu)->kernels;
-  REQUIRE_OK(test_dispatch(gpu, &probe_kernels[PROBE_CHAIN], &wide, b, one_group, &err), err);
+  REQUIRE_OK(test_dispatch(gpu, &wide, b, one_group, &err), err);
   CHECK_EQ(y[127], 1); /* with the default of 64 the second half would stay 0 */
-  REQUIRE_OK(test_dispatch(gpu, &probe_kernels[PROBE_CHAIN], &wide, b, one_group, &err), err);
+  REQUIRE_OK(test_dispatch(gpu, &wide, b, one_group, &err), err);
   CHECK(gpu_stats(gpu)->kernels <= kernels + 1); /* the second time from the cache */
 }
 
@@ -106,7 +107,7 @@ static void timestamps_are_per_dispatch(void) {
   struct gpu_buffer *x, *y, *params;
   struct gpu_group *group;
   struct chain_params p = {.n = 64, .add = 1};
-  REQUIRE_OK(gpu_kernel_get(gpu, &probe_kernels[PROBE_CHAIN], NULL, &kernel, &err), err);
+  REQUIRE_OK(gpu_kernel_get(gpu, &probe_kernels[PROBE_CHAIN], &kernel, &err), err);
   REQUIRE_OK(gpu_buffer_open(gpu, GPU_TRANSIENT, 256, "x", &x, &err), err);
   REQUIRE_OK(gpu_buffer_open(gpu, GPU_TRANSIENT, 256, "y", &y, &err), err);
   REQUIRE_OK(gpu_buffer_open(gpu, GPU_PARAMS, sizeof p, "p", &params, &err), err);
@@ -146,7 +147,7 @@ static void bad_wgsl_reports_the_compiler(void) {
   struct kernel row = {"row", &broken, NULL, 0};
   struct gpu_kernel *kernel;
   sconce_error err = {0};
-  CHECK_FAILS(gpu_kernel_get(gpu, &row, NULL, &kernel, &err), SCONCE_GPU_ERROR, err, "nothing");
+  CHECK_FAILS(gpu_kernel_get(gpu, &row, &kernel, &err), SCONCE_GPU_ERROR, err, "nothing");
   CHECK(strstr(err.text, "compiling shader 'broken/row'") != NULL);
   CHECK(kernel == NULL);
 }
@@ -154,13 +155,16 @@ static void bad_wgsl_reports_the_compiler(void) {
 static void a_pipeline_that_does_not_fit_is_reported(void) {
   struct gpu *gpu = test_gpu();
   if (!gpu) return;
-  struct gpu_constants unknown = {.n = 1, .item = {{"NO_SUCH_OVERRIDE", 1}}};
+  struct wgsl other = chain_wgsl;
+  other.name = "other";
+  other.uses = "";
+  other.text = "@compute @workgroup_size(1) fn another() {}\n";
+  struct kernel row = {"row", &other, NULL, 0};
   struct gpu_kernel *kernel;
   sconce_error err = {0};
-  const struct kernel *row = &probe_kernels[PROBE_CHAIN];
-  CHECK_FAILS(gpu_kernel_get(gpu, row, &unknown, &kernel, &err), SCONCE_GPU_ERROR, err,
-              "creating pipeline 'chain/u32'");
-  CHECK(strstr(err.text, "NO_SUCH_OVERRIDE") != NULL);
+  CHECK_FAILS(gpu_kernel_get(gpu, &row, &kernel, &err), SCONCE_GPU_ERROR, err,
+              "creating pipeline 'other/row'");
+  CHECK(strstr(err.text, "main") != NULL);
 }
 
 /* One kernel for each set of values, and what is bound does not count. */
@@ -176,13 +180,13 @@ static void fixed_parameters_make_kernels_of_their_own(void) {
     row.fixed = &params;
     uint32_t x[64] = {1, 2, 3, 4}, y[64] = {7, 7, 7, 7};
     struct test_binding b[] = {{x, sizeof x}, {y, sizeof y}, {&other, sizeof other}};
-    CHECK_OK(test_dispatch(gpu, &row, NULL, b, (const uint32_t[]){1, 1, 1}, &err), err);
+    CHECK_OK(test_dispatch(gpu, &row, b, (const uint32_t[]){1, 1, 1}, &err), err);
     for (uint32_t k = 0; k < 4; k++) CHECK_EQ(y[k], k < 3 ? x[k] + params.add : 7);
-    CHECK_OK(gpu_kernel_get(gpu, &row, NULL, &kernels[i], &err), err);
+    CHECK_OK(gpu_kernel_get(gpu, &row, &kernels[i], &err), err);
   }
   CHECK(kernels[0] != kernels[1] && kernels[1] != kernels[2] && kernels[3] == kernels[0]);
   struct gpu_kernel *plain;
-  CHECK_OK(gpu_kernel_get(gpu, bound, NULL, &plain, &err), err);
+  CHECK_OK(gpu_kernel_get(gpu, bound, &plain, &err), err);
   for (int i = 0; i < 3; i++) CHECK(plain != kernels[i]);
 }
 
@@ -193,7 +197,7 @@ static void bindings_are_checked_before_the_driver_sees_them(void) {
   struct gpu_buffer *buffer;
   struct gpu_group *group;
   sconce_error err = {0};
-  REQUIRE_OK(gpu_kernel_get(gpu, &probe_kernels[PROBE_CHAIN], NULL, &kernel, &err), err);
+  REQUIRE_OK(gpu_kernel_get(gpu, &probe_kernels[PROBE_CHAIN], &kernel, &err), err);
   REQUIRE_OK(gpu_buffer_open(gpu, GPU_TRANSIENT, 64, "b", &buffer, &err), err);
   struct gpu_binding b[3] = {{.buffer = buffer}, {.buffer = NULL}, {.buffer = buffer}};
   CHECK_FAILS(gpu_group_open(kernel, b, 2, &group, &err), SCONCE_BAD_ARGUMENT, err,
@@ -220,7 +224,7 @@ static void an_invalid_dispatch_is_the_calls_error(void) {
   struct gpu_buffer *buffer, *params;
   struct gpu_group *group;
   sconce_error err = {0};
-  REQUIRE_OK(gpu_kernel_get(gpu, &probe_kernels[PROBE_CHAIN], NULL, &kernel, &err), err);
+  REQUIRE_OK(gpu_kernel_get(gpu, &probe_kernels[PROBE_CHAIN], &kernel, &err), err);
   REQUIRE_OK(gpu_buffer_open(gpu, GPU_TRANSIENT, 256, "both", &buffer, &err), err);
   REQUIRE_OK(gpu_buffer_open(gpu, GPU_PARAMS, 256, "p", &params, &err), err);
   struct gpu_binding b[] = {{.buffer = buffer}, {.buffer = buffer}, {.buffer = params}};
@@ -281,7 +285,7 @@ static void a_lost_device_fails_calls_and_closes(void) {
   struct gpu_buffer *buffer, *another, *params;
   struct gpu_group *group;
   struct gpu_read *read;
-  REQUIRE_OK(gpu_kernel_get(gpu, &probe_kernels[PROBE_CHAIN], NULL, &kernel, &err), err);
+  REQUIRE_OK(gpu_kernel_get(gpu, &probe_kernels[PROBE_CHAIN], &kernel, &err), err);
   REQUIRE_OK(gpu_buffer_open(gpu, GPU_TRANSIENT, 256, "x", &buffer, &err), err);
   REQUIRE_OK(gpu_buffer_open(gpu, GPU_TRANSIENT, 256, "y", &another, &err), err);
   REQUIRE_OK(gpu_buffer_open(gpu, GPU_PARAMS, 256, "p", &params, &err), err);
@@ -342,12 +346,12 @@ static void masked_features_stay_unused(void) {
   CHECK(!info->f16 && !info->subgroups && !info->timestamps && !info->matrix);
   CHECK_EQ(info->subgroup_max, 0);
   struct gpu_kernel *kernel;
-  CHECK_FAILS(gpu_kernel_get(gpu, &probe_kernels[PROBE_SUBGROUP], NULL, &kernel, &err),
+  CHECK_FAILS(gpu_kernel_get(gpu, &probe_kernels[PROBE_SUBGROUP], &kernel, &err),
               SCONCE_UNSUPPORTED, err, "needs subgroups, which is not in use here");
   /* Past our own check the device itself must refuse: the feature was never asked for. */
   struct kernel sly = probe_kernels[PROBE_SUBGROUP];
   sly.needs = 0;
-  CHECK_FAILS(gpu_kernel_get(gpu, &sly, NULL, &kernel, &err), SCONCE_GPU_ERROR, err, "subgroup");
+  CHECK_FAILS(gpu_kernel_get(gpu, &sly, &kernel, &err), SCONCE_GPU_ERROR, err, "subgroup");
   uint64_t time;
   CHECK_FAILS(gpu_profile(gpu, &(struct gpu_batch){0}, GPU_TIME_WHOLE, &time, &err),
               SCONCE_UNSUPPORTED, err, "timestamps");
@@ -372,13 +376,13 @@ static void capped_limits_are_respected(void) {
               SCONCE_NO_GPU_MEMORY, err, "the device allows 268435456");
   REQUIRE_OK(gpu_buffer_open(gpu, GPU_TRANSIENT, 2 << 20, "two", &buffer, &err), err);
   REQUIRE_OK(gpu_buffer_open(gpu, GPU_PARAMS, 256, "p", &params, &err), err);
-  REQUIRE_OK(gpu_kernel_get(gpu, &probe_kernels[PROBE_CHAIN], NULL, &kernel, &err), err);
+  REQUIRE_OK(gpu_kernel_get(gpu, &probe_kernels[PROBE_CHAIN], &kernel, &err), err);
   struct gpu_binding b[] = {{.buffer = buffer}, {.buffer = buffer}, {.buffer = params}};
   CHECK_FAILS(gpu_group_open(kernel, b, 3, &group, &err), SCONCE_UNSUPPORTED, err,
               "2097152 bytes, the device binds at most 1048576");
-  struct gpu_constants wide = {.n = 1, .item = {{"WG", 512}}};
-  CHECK_FAILS(gpu_kernel_get(gpu, &probe_kernels[PROBE_CHAIN], &wide, &kernel, &err),
-              SCONCE_UNSUPPORTED, err,
+  struct kernel wide = probe_kernels[PROBE_CHAIN];
+  wide.set = "WG=512u";
+  CHECK_FAILS(gpu_kernel_get(gpu, &wide, &kernel, &err), SCONCE_UNSUPPORTED, err,
               "'chain/u32' has workgroups of 512 x 1 x 1, the device allows 256 threads");
   gpu_buffer_close(buffer);
   gpu_buffer_close(params);
@@ -398,7 +402,7 @@ static void subgroup_sizes_are_known(void) {
   uint32_t sizes[2] = {UINT32_MAX, 0};
   struct test_binding b[] = {{sizes, sizeof sizes}};
   sconce_error err = {0};
-  REQUIRE_OK(test_dispatch(gpu, &probe_kernels[PROBE_SUBGROUP], NULL, b, one_group, &err), err);
+  REQUIRE_OK(test_dispatch(gpu, &probe_kernels[PROBE_SUBGROUP], b, one_group, &err), err);
   CHECK(sizes[0] >= info->subgroup_min && sizes[1] <= info->subgroup_max);
 }
 
@@ -410,7 +414,7 @@ static sconce_status open_and_run(const sconce_allocator *allocator, sconce_erro
   uint32_t x[4] = {1, 2, 3, 4}, y[4] = {0};
   struct chain_params p = {.n = 4, .add = 1};
   struct test_binding b[] = {{x, sizeof x}, {y, sizeof y}, {&p, sizeof p}};
-  sconce_status status = test_dispatch(gpu, &probe_kernels[PROBE_CHAIN], NULL, b, one_group, err);
+  sconce_status status = test_dispatch(gpu, &probe_kernels[PROBE_CHAIN], b, one_group, err);
   if (status == SCONCE_OK) CHECK_EQ(y[3], 5);
   CHECK_EQ(gpu_stats(gpu)->buffers, 0);
   CHECK_EQ(gpu_stats(gpu)->groups, 0);

@@ -118,27 +118,14 @@ static void fixed_parameters_stand_in_the_text(void) {
   arena_free(&arena);
 }
 
-static bool wg_is_32(void *user, struct text name, double *out) {
-  (void)user;
-  *out = 32;
-  return text_is(name, "WG");
-}
-
-static bool knows_nothing(void *user, struct text name, double *out) {
-  (void)user, (void)name, (void)out;
-  return false;
-}
-
-static void workgroup_sizes_follow_overrides(void) {
+static void workgroup_sizes_follow_definitions(void) {
   uint32_t size[3];
-  CHECK(wgsl_workgroup_size(sample, knows_nothing, NULL, size));
+  CHECK(wgsl_workgroup_size(sample, size));
   CHECK(size[0] == 64 && size[1] == 4 && size[2] == 1);
-  CHECK(wgsl_workgroup_size(sample, wg_is_32, NULL, size));
-  CHECK(size[0] == 32 && size[1] == 4);
-  CHECK(wgsl_workgroup_size("@workgroup_size(8u,2, 3)", knows_nothing, NULL, size));
+  CHECK(wgsl_workgroup_size("@workgroup_size(8u,2, 3)", size));
   CHECK(size[0] == 8 && size[1] == 2 && size[2] == 3);
-  CHECK(!wgsl_workgroup_size("fn main() {}", knows_nothing, NULL, size));
-  CHECK(!wgsl_workgroup_size("@workgroup_size(a)", knows_nothing, NULL, size));
+  CHECK(!wgsl_workgroup_size("fn main() {}", size));
+  CHECK(!wgsl_workgroup_size("@workgroup_size(a)", size));
 }
 
 static void shaders_can_be_read_from_disk(void) {
@@ -196,7 +183,7 @@ const struct test suite_wgsl[] = {
     TEST(libraries_are_appended),
     TEST(rows_that_name_nothing_fail),
     TEST(fixed_parameters_stand_in_the_text),
-    TEST(workgroup_sizes_follow_overrides),
+    TEST(workgroup_sizes_follow_definitions),
     TEST(shaders_can_be_read_from_disk),
     {0},
 };
