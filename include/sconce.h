@@ -101,9 +101,8 @@ typedef struct sconce_device_desc {
                             SCONCE_DISABLE names is disabled as well */
   const char *limits;    /* caps, "storage_binding=1048576,…" or "default" for WebGPU's default
                             limits; SCONCE_LIMITS applies as well, the lower cap wins */
-  const char *no_fusion; /* fusions not to make: "join,swiglu,residual,norm,mlp,rotary", or "all";
-                            what SCONCE_NO_FUSION names is not made either; results differ by
-                            rounding */
+  const char *no_fusion; /* fusions not to make: "join,swiglu,residual,norm,rotary", or "all"; what
+                            SCONCE_NO_FUSION names is not made either; results differ by rounding */
   bool no_threads;       /* start none of our own */
   sconce_allocator allocator; /* default: the C library's */
   sconce_log log;

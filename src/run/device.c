@@ -22,10 +22,9 @@ static sconce_status read_passes(sconce_device *device, const char *list, sconce
   if (!list || !*list) return SCONCE_OK;
   const struct text unknown = passes_unknown(list);
   if (unknown.size)
-    return fail(
-        err, SCONCE_BAD_ARGUMENT,
-        "no fusion is called '%.*s': they are join, swiglu, residual, norm, mlp, rotary; or all",
-        TEXT(unknown));
+    return fail(err, SCONCE_BAD_ARGUMENT,
+                "no fusion is called '%.*s': they are join, swiglu, residual, norm, rotary; or all",
+                TEXT(unknown));
   size_t used = strlen(device->passes_off), size = strlen(list);
   if (used + size + 2 > sizeof device->passes_off)
     return fail(err, SCONCE_BAD_ARGUMENT, "%zu bytes of fusions not to make", used + size);

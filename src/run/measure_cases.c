@@ -236,14 +236,14 @@ static uint32_t norm_of(struct case_builder *b, uint32_t x) {
   return y;
 }
 
-static void project(struct case_builder *b, uint32_t x, uint32_t k, uint32_t n, uint32_t y) {
+static void project(struct case_builder *b, uint32_t x, uint32_t n, uint32_t y) {
   const struct kernel_case *c = b->c;
-  uint32_t w = case_weight(b, VK_UINT8, CASE_DIMS(n, k / 2));
-  uint32_t scales = case_weight(b, c->dtype, CASE_DIMS(k / c->group, n));
+  uint32_t w = case_weight(b, VK_UINT8, CASE_DIMS(n, c->k / 2));
+  uint32_t scales = case_weight(b, c->dtype, CASE_DIMS(c->k / c->group, n));
   case_node(b, "et_vk.linear_q4gsw.default",
             CASE_DIMS(x, w, scales, case_int(b, c->group), case_null(b), y));
-  b->bytes += (uint64_t)n * k / 2 + (uint64_t)n * (k / c->group) * vk_dtype_size(c->dtype);
-  b->flops += 2.0 * c->m * n * k;
+  b->bytes += (uint64_t)n * c->k / 2 + (uint64_t)n * (c->k / c->group) * vk_dtype_size(c->dtype);
+  b->flops += 2.0 * c->m * n * c->k;
 }
 
 /* Queries, keys and values, n rows together. */
@@ -252,44 +252,29 @@ static void build_join(struct case_builder *b) {
   uint32_t x = norm_of(b, case_input(b, c->dtype, CASE_DIMS(c->m, c->k)));
   const uint32_t kv = c->n / 6, rows[] = {c->n - 2 * kv, kv, kv};
   for (int i = 0; i < 3; i++)
-    project(b, x, c->k, rows[i], case_output(b, c->dtype, CASE_DIMS(c->m, rows[i])));
-}
-
-static void swiglu_to(struct case_builder *b, uint32_t y) {
-  const struct kernel_case *c = b->c;
-  uint32_t x = norm_of(b, case_input(b, c->dtype, CASE_DIMS(c->m, c->k))), t[4];
-  for (int i = 0; i < 4; i++) t[i] = case_tensor(b, c->dtype, CASE_DIMS(c->m, c->n));
-  project(b, x, c->k, c->n, t[0]);
-  case_node(b, "aten.sigmoid.default", CASE_DIMS(t[0], t[1]));
-  case_node(b, "aten.mul.Tensor", CASE_DIMS(t[0], t[1], t[2]));
-  project(b, x, c->k, c->n, t[3]);
-  case_node(b, "aten.mul.Tensor", CASE_DIMS(t[2], t[3], y));
-}
-
-static void residual_of(struct case_builder *b, uint32_t x, uint32_t k, uint32_t n) {
-  const struct kernel_case *c = b->c;
-  uint32_t rest = case_input(b, c->dtype, CASE_DIMS(c->m, n));
-  uint32_t y = case_tensor(b, c->dtype, CASE_DIMS(c->m, n));
-  uint32_t sum = case_output(b, c->dtype, CASE_DIMS(c->m, n));
-  project(b, x, k, n, y);
-  case_node(b, "aten.add.Tensor", CASE_DIMS(rest, y, case_int(b, 1), sum));
+    project(b, x, rows[i], case_output(b, c->dtype, CASE_DIMS(c->m, rows[i])));
 }
 
 static void build_swiglu(struct case_builder *b) {
-  swiglu_to(b, case_output(b, b->c->dtype, CASE_DIMS(b->c->m, b->c->n)));
+  const struct kernel_case *c = b->c;
+  uint32_t x = norm_of(b, case_input(b, c->dtype, CASE_DIMS(c->m, c->k))), t[4];
+  for (int i = 0; i < 4; i++) t[i] = case_tensor(b, c->dtype, CASE_DIMS(c->m, c->n));
+  uint32_t y = case_output(b, c->dtype, CASE_DIMS(c->m, c->n));
+  project(b, x, c->n, t[0]);
+  case_node(b, "aten.sigmoid.default", CASE_DIMS(t[0], t[1]));
+  case_node(b, "aten.mul.Tensor", CASE_DIMS(t[0], t[1], t[2]));
+  project(b, x, c->n, t[3]);
+  case_node(b, "aten.mul.Tensor", CASE_DIMS(t[2], t[3], y));
 }
 
 static void build_residual(struct case_builder *b) {
   const struct kernel_case *c = b->c;
-  residual_of(b, case_input(b, c->dtype, CASE_DIMS(c->m, c->k)), c->k, c->n);
-}
-
-/* From k to n and back. */
-static void build_mlp(struct case_builder *b) {
-  const struct kernel_case *c = b->c;
+  uint32_t x = case_input(b, c->dtype, CASE_DIMS(c->m, c->k));
+  uint32_t rest = case_input(b, c->dtype, CASE_DIMS(c->m, c->n));
   uint32_t y = case_tensor(b, c->dtype, CASE_DIMS(c->m, c->n));
-  swiglu_to(b, y);
-  residual_of(b, y, c->n, c->k);
+  uint32_t sum = case_output(b, c->dtype, CASE_DIMS(c->m, c->n));
+  project(b, x, c->n, y);
+  case_node(b, "aten.add.Tensor", CASE_DIMS(rest, y, case_int(b, 1), sum));
 }
 
 /* One token, its queries and its key turned. */
@@ -403,32 +388,28 @@ static sconce_status each_attention(size_t t, visit *each, void *user, sconce_er
   return SCONCE_OK;
 }
 
-#define FUSED "sconce.linear_q4"
 static const struct {
   const char *name;
   void (*build)(struct case_builder *b);
-  const char *op;
-  uint32_t n_tables, k, n;
+  uint32_t k, n;
   bool quick;
 } fusions[] = {
-    {"norm+qkv", build_join, FUSED, 3, 288, 864, true},
-    {"norm+qkv", build_join, FUSED, 3, 2048, 3072, false},
-    {"norm+swiglu", build_swiglu, FUSED, 3, 288, 768, true},
-    {"norm+swiglu", build_swiglu, FUSED, 3, 2048, 8192, false},
-    {"linear+residual", build_residual, FUSED, 3, 288, 288, true},
-    {"linear+residual", build_residual, FUSED, 3, 768, 288, true},
-    {"linear+residual", build_residual, FUSED, 3, 2048, 2048, false},
-    {"linear+residual", build_residual, FUSED, 3, 8192, 2048, false},
-    {"norm+mlp", build_mlp, "sconce.mlp_q4", 2, 288, 768, true},
-    {"norm+mlp", build_mlp, "sconce.mlp_q4", 2, 2048, 8192, false},
+    {"norm+qkv", build_join, 288, 864, true},
+    {"norm+qkv", build_join, 2048, 3072, false},
+    {"norm+swiglu", build_swiglu, 288, 768, true},
+    {"norm+swiglu", build_swiglu, 2048, 8192, false},
+    {"linear+residual", build_residual, 288, 288, true},
+    {"linear+residual", build_residual, 768, 288, true},
+    {"linear+residual", build_residual, 2048, 2048, false},
+    {"linear+residual", build_residual, 8192, 2048, false},
 };
 
 static sconce_status each_fusion(size_t t, visit *each, void *user, sconce_error *err) {
   for (size_t i = 0; i < COUNT(fusions); i++)
     for (size_t r = 0; rows_of_x[r].m <= 8; r++) { /* beyond that the parts run */
       struct kernel_case c = {.build = fusions[i].build,
-                              .op = fusions[i].op,
-                              .n_tables = fusions[i].n_tables,
+                              .op = "sconce.linear_q4",
+                              .n_tables = 3,
                               .fused = true,
                               .dtype = dtypes[t].dtype,
                               .m = rows_of_x[r].m,

@@ -3,9 +3,17 @@
 // staged T · U units at a time. The kernel says const WG, T and U, binds w (units) and scales
 // (words), and gives quad `at` of x as `fn staged(m, at) -> vec4<f32>`, called once for each quad.
 // Other libraries say in what numbers x is staged and multiplied (q4_f32, q4_i24), how many rows a
-// set has (q4_r1, q4_r4, q4_r8), and how its threads' sums become one (sums_shuffle, sums_memory).
+// set has (q4_r1, q4_r4), and how its threads' sums become one (sums_shuffle, sums_memory).
 const SETS = WG / T;
 const STAGED = T * U; // units
+
+fn scale(at: u32) -> f32 {
+  return elem_get(scales[at / ELEMS], at % ELEMS);
+}
+
+// Where a set's rows are: the first half of them from unit w0 and scale s0 on, the second half from
+// w1 and s1 on; a row has `units` units and `groups` scales, unit >> shift is a unit's scale.
+struct Rows { w0: u32, w1: u32, s0: u32, s1: u32, units: u32, groups: u32, shift: u32 }
 
 fn unit_of(rows: Rows, unit: u32, i: u32, local: u32) -> u32 {
   return min(unit + i * T + local % T, rows.units - 1u); // past the end x is 0

@@ -7,8 +7,8 @@
 
 #define STORIES "models/stories15M/stories15M-4w.pte"
 
-static const char *const off[] = {NULL,  "join",   "swiglu", "residual",   "norm",
-                                  "mlp", "rotary", "all",    "join,rotary"};
+static const char *const off[] = {NULL,   "join",   "swiglu", "residual",
+                                  "norm", "rotary", "all",    "join,rotary"};
 enum { OFF = sizeof off / sizeof *off };
 
 struct fixture {
@@ -104,7 +104,7 @@ static void small_models(void) {
       {"tests/data/format/portable.pte", NULL},
       {"tests/data/format/weights.pte", "tests/data/format/weights.ptd"},
   };
-  static const char *const some[] = {NULL, "join,swiglu,residual,norm,mlp,rotary", "all"};
+  static const char *const some[] = {NULL, "join,swiglu,residual,norm,rotary", "all"};
   uint32_t ran = 0;
   for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
     double *want = calloc(2 * NUMBERS, sizeof *want), *got = want + NUMBERS;

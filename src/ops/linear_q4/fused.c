@@ -1,10 +1,9 @@
 /* Kernels of fused 4-bit projections: those of one x as one, SwiGLU, the norm in front, the
- * residual behind, and an MLP of all of these. Where none fits, the parts run as they came. */
+ * residual behind. Where none fits, the parts run as they came. */
 #include "ops/linear_q4/fused.h"
 #include "ops/linear_q4/linear_q4.h"
 
 #include "q4_add.wgsl.h"
-#include "q4_down.wgsl.h"
 #include "q4_glu.wgsl.h"
 #include "q4_join.wgsl.h"
 
@@ -59,39 +58,8 @@ static bool any_f16(const void *q, const struct caps *c) { return (void)c, is(q,
                                        {0}}
 TABLE(join_kernels, &q4_join_wgsl);
 TABLE(add_kernels, &q4_add_wgsl);
-#define WORDS " use=glu_words"
 static const struct kernel glu_kernels[] = {
-    ROWS(&q4_glu_wgsl, f32, F32 WORDS), ROWS(&q4_glu_wgsl, f16, F16 WORDS), {0}};
-
-/* The two of an MLP, for one row: the first writes bytes, the second reads them. */
-#define BYTES(suffix, types)                                                                       \
-  Q4_WIDE("bytes_r4u2t32_" #suffix, &q4_glu_wgsl, types " use=glu_bytes", any_##suffix, 4, 2, 32)
-static const struct kernel bytes_kernels[] = {BYTES(f32, F32), BYTES(f16, F16), {0}};
-static bool more_f32(const void *q, uint32_t k) { return at_least(q, k + 1, false); }
-static bool more_f16(const void *q, uint32_t k) { return at_least(q, k + 1, true); }
-#define FITS_DOWN(threads, k)                                                                      \
-  static bool t##threads##_f32(const void *q, const struct caps *c) {                              \
-    return (void)c, more_f32(q, k);                                                                \
-  }                                                                                                \
-  static bool t##threads##_f16(const void *q, const struct caps *c) {                              \
-    return (void)c, more_f16(q, k);                                                                \
-  }
-FITS_DOWN(256, 4096)
-FITS_DOWN(128, 2048)
-FITS_DOWN(64, 1024)
-FITS_DOWN(32, 0)
-#define DOWN(threads, suffix, elem)                                                                \
-  {"t" #threads "_" #suffix,                                                                       \
-   &q4_down_wgsl,                                                                                  \
-   "T=" #threads "u use=" elem,                                                                    \
-   NEEDS_SUBGROUPS | NEEDS_WIDE,                                                                   \
-   t##threads##_##suffix,                                                                          \
-   {256 / threads * 8},                                                                            \
-   256,                                                                                            \
-   256}
-#define DOWNS(suffix, elem)                                                                        \
-  DOWN(256, suffix, elem), DOWN(128, suffix, elem), DOWN(64, suffix, elem), DOWN(32, suffix, elem)
-static const struct kernel down_kernels[] = {DOWNS(f32, "elem_f32"), DOWNS(f16, "elem_f16"), {0}};
+    ROWS(&q4_glu_wgsl, f32, F32), ROWS(&q4_glu_wgsl, f16, F16), {0}};
 
 /* ---- emit ------------------------------------------------------------------------------------ */
 
@@ -146,9 +114,9 @@ static bool is_elementwise(struct plan *p, const struct node *n, uint32_t order,
   return !part || tensor_numel(tensor_at(p, out_id(part))) == numel;
 }
 
-static bool read_call(struct plan *p, const struct node *n, const struct q4_group *g,
-                      struct call *c) {
-  *c = (struct call){.group = g};
+static bool read_call(struct plan *p, const struct node *n, struct call *c) {
+  *c = (struct call){.group = n->fused};
+  const struct q4_group *g = c->group;
   for (uint32_t i = 0; i < g->n; i++) c->linear[i] = part_at(n, g->linear[i]);
   c->norm = part_at(n, g->norm);
   c->x = c->norm ? c->norm->args[0] : c->linear[0]->args[Q4_X];
@@ -185,8 +153,10 @@ static uint32_t rows_of_weight(struct plan *p, const struct node *linear) {
   return tensor_at(p, linear->args[Q4_W])->dim_max[0];
 }
 
-static sconce_status emit_join(struct plan *p, const struct node *n, const struct call *c,
-                               const struct kernel *row) {
+static sconce_status emit_join(struct plan *p, const struct node *n, const struct call *c) {
+  const struct kernel *row =
+      row_for(p, join_kernels, &(struct problem){c->m, c->k, c->rows, c->half});
+  if (!row) return emit_parts(p, n);
   for (uint32_t i = 0; i < c->group->n; i++) /* a set's rows are all of one weight */
     if (rows_of_weight(p, c->linear[i]) % row->tile[1]) return emit_parts(p, n);
   const struct node *first = c->linear[0];
@@ -212,112 +182,61 @@ static sconce_status emit_join(struct plan *p, const struct node *n, const struc
     u.ends[i] = rows;
   }
   uint64_t groups = q4_workgroups(c->m, rows, row, &u.blocks);
-  return dispatch_few(p, row, c->m, &u, groups,
+  return dispatch_few(p, row, u.m, &u, groups,
                       OPERANDS({c->x}, {c->norm_w}, joined(p, first->args[Q4_W]),
                                joined(p, first->extra[0]),
                                u.bias ? joined(p, first->args[Q4_BIAS]) : (struct operand){c->x},
                                {y[0]}, {y[1]}, {y[2]}));
 }
 
-static sconce_status dispatch_glu(struct plan *p, const struct call *c, const struct kernel *row,
-                                  uint32_t blocks, uint32_t y) {
+static sconce_status emit_glu(struct plan *p, const struct node *n, const struct call *c) {
+  const struct kernel *row =
+      row_for(p, glu_kernels, &(struct problem){c->m, c->k, c->rows, c->half});
+  if (!row) return emit_parts(p, n);
   const struct node *gate = c->linear[0], *up = c->linear[1];
   struct q4_glu_params u = {.m = c->m,
                             .n = rows_of_weight(p, gate),
                             .k = c->k,
                             .groups = c->groups,
                             .shift = c->shift,
-                            .blocks = blocks,
                             .norm = c->norm != NULL,
                             .eps = (float)c->eps};
   u.w_at = (uint32_t)joined_to(p, gate->args[Q4_W], up->args[Q4_W], 16);
   u.s_at = (uint32_t)joined_to(p, gate->extra[0], up->extra[0], c->half ? 2 : 4);
-  const uint64_t across = div_up(2 * (uint64_t)u.n, row->tile[0]);
-  return dispatch_few(
-      p, row, c->m, &u, div_up(across, blocks) * c->m,
-      OPERANDS({c->x}, {c->norm_w}, joined(p, gate->args[Q4_W]), joined(p, gate->extra[0]), {y}));
+  uint64_t groups = q4_workgroups(c->m, 2 * (uint64_t)u.n, row, &u.blocks);
+  return dispatch_few(p, row, u.m, &u, groups,
+                      OPERANDS({c->x}, {c->norm_w}, joined(p, gate->args[Q4_W]),
+                               joined(p, gate->extra[0]), {out_id(part_at(n, c->group->glu))}));
 }
 
-static sconce_status emit_glu(struct plan *p, const struct node *n, const struct call *c,
-                              const struct kernel *row) {
-  uint32_t blocks;
-  (void)q4_workgroups(c->m, c->rows, row, &blocks);
-  return dispatch_glu(p, c, row, blocks, out_id(part_at(n, c->group->glu)));
-}
-
-/* What a projection is added to, and where the sum goes. */
-static void sum_of_call(struct plan *p, const struct node *n, const struct call *c, uint32_t *rest,
-                        uint32_t *out) {
-  const struct node *add = part_at(n, c->group->add);
-  const uint32_t y = tensor_at(p, out_id(c->linear[0]))->root;
-  *rest = tensor_at(p, add->args[0])->root == y ? add->args[1] : add->args[0];
-  *out = out_id(add);
-}
-
-static sconce_status emit_add(struct plan *p, const struct node *n, const struct call *c,
-                              const struct kernel *row) {
-  const struct node *linear = c->linear[0];
-  uint32_t rest, out;
-  sum_of_call(p, n, c, &rest, &out);
+static sconce_status emit_add(struct plan *p, const struct node *n, const struct call *c) {
+  const struct kernel *row =
+      row_for(p, add_kernels, &(struct problem){c->m, c->k, c->rows, c->half});
+  if (!row) return emit_parts(p, n);
+  const struct node *linear = c->linear[0], *add = part_at(n, c->group->add);
+  const uint32_t y = tensor_at(p, out_id(linear))->root;
+  const uint32_t rest = tensor_at(p, add->args[0])->root == y ? add->args[1] : add->args[0];
   struct q4_add_params u = {
-      .m = c->m, .n = c->rows, .k = c->k, .groups = c->groups, .shift = c->shift};
+      .m = c->m, .n = rows_of_weight(p, linear), .k = c->k, .groups = c->groups, .shift = c->shift};
   uint64_t groups = q4_workgroups(c->m, u.n, row, &u.blocks);
-  return dispatch_few(p, row, c->m, &u, groups,
-                      OPERANDS({c->x}, {linear->args[Q4_W]}, {linear->extra[0]}, {rest}, {out}));
-}
-
-/* As read_call; a shape that does not fit is no error. */
-static bool read_quietly(struct plan *p, const struct node *n, const struct q4_group *g,
-                         struct call *c) {
-  sconce_error quiet = *p->err;
-  bool fits = read_call(p, n, g, c);
-  *p->err = quiet;
-  return fits;
+  return dispatch_few(
+      p, row, u.m, &u, groups,
+      OPERANDS({c->x}, {linear->args[Q4_W]}, {linear->extra[0]}, {rest}, {out_id(add)}));
 }
 
 static sconce_status emit_fused(struct plan *p, const struct node *n) {
-  const struct q4_group *g = n->fused;
-  const struct kernel *table = g->glu != NO_NODE   ? glu_kernels
-                               : g->add != NO_NODE ? add_kernels
-                                                   : join_kernels;
   struct call c;
-  if (!read_quietly(p, n, g, &c)) return emit_parts(p, n);
-  const struct kernel *row = row_for(p, table, &(struct problem){c.m, c.k, c.rows, c.half});
-  if (!row) return emit_parts(p, n);
-  if (g->glu != NO_NODE) return emit_glu(p, n, &c, row);
-  return g->add != NO_NODE ? emit_add(p, n, &c, row) : emit_join(p, n, &c, row);
-}
-
-/* One row with bytes in between; where that does not fit, as two fused nodes. */
-static sconce_status emit_mlp(struct plan *p, const struct node *n) {
-  const struct q4_mlp *mlp = n->fused;
-  struct call glu, down;
-  if (!read_quietly(p, n, &mlp->glu, &glu) || !read_quietly(p, n, &mlp->down, &down))
-    return emit_parts(p, n);
-  const struct problem up = {glu.m, glu.k, glu.rows, glu.half};
-  const struct problem back = {down.m, down.k, down.rows, down.half};
-  const struct kernel *first = glu.m == 1 ? row_for(p, bytes_kernels, &up) : NULL;
-  const struct kernel *second = first ? row_for(p, down_kernels, &back) : NULL;
-  if (!second) {
-    first = row_for(p, glu_kernels, &up);
-    second = row_for(p, add_kernels, &back);
-    if (!first || !second) return emit_parts(p, n);
-    TRY(emit_glu(p, n, &glu, first));
-    return emit_add(p, n, &down, second);
-  }
-  TRY(dispatch_glu(p, &glu, first, 1, n->extra[0]));
-  uint32_t rest, out;
-  sum_of_call(p, n, &down, &rest, &out);
-  const struct q4_down_params u = {
-      .n = down.rows, .units = down.k / Q4_UNIT, .groups = down.groups, .shift = down.shift};
-  const struct node *linear = down.linear[0];
-  return dispatch_fixed(
-      p, second, &u, div_up(u.n, second->tile[0]),
-      OPERANDS({n->extra[0]}, {linear->args[Q4_W]}, {linear->extra[0]}, {rest}, {out}));
+  sconce_error quiet = *p->err; /* a shape that does not fit is no error */
+  bool fits = read_call(p, n, &c);
+  *p->err = quiet;
+  if (!fits) return emit_parts(p, n);
+  if (c.group->glu != NO_NODE) return emit_glu(p, n, &c);
+  return c.group->add != NO_NODE ? emit_add(p, n, &c) : emit_join(p, n, &c);
 }
 
 /* Weights, scales and biases each in one buffer; results that are not there get a place to go. */
-static sconce_status prepare_group(struct plan *p, struct node *n, const struct q4_group *g) {
+static sconce_status prepare_fused(struct plan *p, struct node *n) {
+  const struct q4_group *g = n->fused;
   uint32_t w[Q4_MOST], scales[Q4_MOST], bias[Q4_MOST];
   for (uint32_t i = 0; i < g->n; i++) {
     const struct node *linear = part_at(n, g->linear[i]);
@@ -335,21 +254,8 @@ static sconce_status prepare_group(struct plan *p, struct node *n, const struct 
   return SCONCE_OK;
 }
 
-static sconce_status prepare_fused(struct plan *p, struct node *n) {
-  return prepare_group(p, n, n->fused);
-}
-
-static sconce_status prepare_mlp(struct plan *p, struct node *n) {
-  const struct q4_mlp *mlp = n->fused;
-  TRY(prepare_group(p, n, &mlp->glu));
-  const struct tensor *w = tensor_at(p, part_at(n, mlp->glu.linear[0])->args[Q4_W]);
-  return graph_scratch(p->g, VK_FLOAT32, div_up(w->dim_max[0], Q4_UNIT) * 32, &n->extra[0], p->err);
-}
-
 const struct op ops_linear_q4_fused[] = {
-    [Q4_FUSED] = {"sconce.linear_q4", .emit = emit_fused, .prepare = prepare_fused,
-                  .kernels = {join_kernels, glu_kernels, add_kernels}},
-    [Q4_MLP] = {"sconce.mlp_q4", .emit = emit_mlp, .prepare = prepare_mlp,
-                .kernels = {bytes_kernels, down_kernels}},
+    {"sconce.linear_q4", .emit = emit_fused, .prepare = prepare_fused,
+     .kernels = {join_kernels, glu_kernels, add_kernels}},
     {0},
 };

@@ -4,7 +4,7 @@
 
 #include "graph/rewrite.h"
 
-enum { Q4_MOST = 3, Q4_UNIT = 32 };                /* projections of one node; codes of a load */
+enum { Q4_MOST = 3 };                              /* projections of one node */
 enum { Q4_X, Q4_W, Q4_SCALES, Q4_GROUP, Q4_BIAS }; /* arguments of a projection */
 
 /* Parts by their order in the chain. */
@@ -13,12 +13,6 @@ struct q4_group {
   uint32_t norm, add, glu; /* NO_NODE: none; glu is the last product, linear[0] the gate */
 };
 
-/* A SwiGLU and the projection with a residual that reads it. */
-struct q4_mlp {
-  struct q4_group glu, down;
-};
-
-enum { Q4_FUSED, Q4_MLP };
 extern const struct op ops_linear_q4_fused[];
 
 #endif

@@ -35,8 +35,8 @@ uint64_t q4_workgroups(uint32_t m, uint64_t rows, const struct kernel *row, uint
 #define Q4_WIDE(name, wgsl, set, fits, rows, units, threads)                                       \
   {name,                                                                                           \
    wgsl,                                                                                           \
-   "T=" #threads "u U=" #units "u use=q4_bytes use=q4_i24 use=q4_four use=q4_r" #rows              \
-   " use=shuffle_r" #rows " use=sums_shuffle " set,                                                \
+   "T=" #threads "u U=" #units "u use=q4_i24 use=q4_four use=q4_r" #rows " use=shuffle_r" #rows    \
+   " use=sums_shuffle " set,                                                                       \
    NEEDS_SUBGROUPS | NEEDS_WIDE,                                                                   \
    fits,                                                                                           \
    {256 / threads * rows, rows},                                                                   \

@@ -182,33 +182,7 @@ static sconce_status norm_at(struct rewrite *r, uint32_t i) {
   return make(r, &g, &(struct fusion){.nodes = {i, reader}, .n = 2});
 }
 
-/* A SwiGLU that only a projection with a residual reads. */
-static sconce_status mlp_at(struct rewrite *r, uint32_t i) {
-  struct q4_mlp mlp;
-  if (!node_of(r, i, ops_linear_q4_fused->name) || !group_at(r, i, &mlp.glu) ||
-      mlp.glu.glu == NO_NODE)
-    return SCONCE_OK;
-  const uint32_t product = out_id(part_at(&r->g->nodes[i], mlp.glu.glu));
-  const uint32_t reader = only_reader(r, product);
-  if (reader == NO_NODE || !group_at(r, reader, &mlp.down) || mlp.down.add == NO_NODE)
-    return SCONCE_OK;
-  const struct node *n = &r->g->nodes[reader];
-  const struct node *add = part_at(n, mlp.down.add), *linear = part_at(n, mlp.down.linear[0]);
-  struct fusion f = {.nodes = {i, reader}, .n = 2};
-  if (viewed(r, linear->args[Q4_X]) != product || viewed(r, add->args[0]) == product ||
-      viewed(r, add->args[1]) == product || !shows_only(r, &f, out_id(add)))
-    return SCONCE_OK;
-  struct q4_mlp *copy = arena_new(&r->g->arena, struct q4_mlp, 1);
-  if (!copy) return fail(r->err, SCONCE_NO_MEMORY, "no memory for a fused node");
-  *copy = mlp;
-  f.op = &ops_linear_q4_fused[Q4_MLP];
-  f.name = f.op->name;
-  f.fused = copy;
-  return fuse(r, &f);
-}
-
-/* Joined projections first: SwiGLU, the norm and the MLP take what they find. */
+/* Joined projections first: SwiGLU and the norm take what they find. */
 const struct pass passes_linear_q4[] = {
-    {"join", join_at}, {"swiglu", swiglu_at}, {"residual", residual_at},
-    {"norm", norm_at}, {"mlp", mlp_at},       {0},
+    {"join", join_at}, {"swiglu", swiglu_at}, {"residual", residual_at}, {"norm", norm_at}, {0},
 };

@@ -1,7 +1,7 @@
 // y = silu(norm(x) · Gᵀ) · (norm(x) · Uᵀ) for few rows m; G and U lie in one buffer.
 // The norm (p.norm) is x / sqrt(mean(x²) + eps) · norm; its factor is applied to the sums.
 // A workgroup takes one m and p.blocks times SETS · R / 2 rows of G and of U. As q4_gemv; n is a
-// multiple of R / 2. Other libraries say how y is written (glu_words, glu_bytes).
+// multiple of R / 2.
 // uses: grid q4_rows q4_norm
 const WG = 256u;
 const T = 64u;
@@ -22,15 +22,19 @@ struct Params {
 @group(0) @binding(1) var<storage, read>       norm: array<Quad>;   // (k)
 @group(0) @binding(2) var<storage, read>       w: array<vec4<u32>>; // two of (n, k / 32)
 @group(0) @binding(3) var<storage, read>       scales: array<u32>;  // two of (n, groups)
-@group(0) @binding(4) var<storage, read_write> y: array<u32>;       // (m, n), or glu_bytes
+@group(0) @binding(4) var<storage, read_write> y: array<u32>;       // (m, n)
 @group(0) @binding(5) var<uniform>             p: Params;
 
 const HALF = R / 2u; // rows of a set that are of G
 
-fn glu_value(at: u32, factor: f32) -> f32 {
-  let i = at / HALF * R + at % HALF; // gate; HALF rows behind it is up
-  let gate = sums_total(i) * factor;
-  return gate / (1.0 + exp(-gate)) * sums_total(i + HALF) * factor;
+fn put(m: u32, row: u32, at: u32, factor: f32) {
+  var word = 0u;
+  for (var lane = 0u; lane < ELEMS; lane++) {
+    let i = (at + lane) / HALF * R + (at + lane) % HALF; // gate; HALF rows behind it is up
+    let gate = sums_total(i) * factor;
+    word = elem_put(word, lane, gate / (1.0 + exp(-gate)) * sums_total(i + HALF) * factor);
+  }
+  y[(m * p.n + row) / ELEMS] = word;
 }
 
 @compute @workgroup_size(WG)
@@ -55,9 +59,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
     let at = local * ELEMS;
     if (at < SETS * HALF && base + at < p.n) {
-      glu_put(m, base + at, at, factor);
+      put(m, base + at, at, factor);
     }
     workgroupBarrier();
   }
-  glu_end(index, local);
 }
