@@ -83,11 +83,12 @@ class Chart:
                'text-anchor="middle">tokens/s, one sequence</text>')
 
     def labels_at(self, depth, lines):
-        """Where the values of one depth stand: above their points, moved up where they would touch."""
-        places, last = {}, math.inf
-        for name, value in sorted(((n, p[depth]) for n, p in lines if depth in p), key=lambda item: item[1]):
-            last = min(self.y(value) - 8, last - 13)
-            places[name] = last
+        """Where the values of one depth stand: above their points, below where another point is close above."""
+        places, point, last = {}, -math.inf, -math.inf
+        for name, value in sorted(((n, p[depth]) for n, p in lines if depth in p), key=lambda item: -item[1]):
+            y = self.y(value)
+            last = max(y - 8 if y - point > 26 else y + 16, last + 13)
+            places[name], point = last, y
         return places
 
     def line(self, name, points, colour, labels):
