@@ -1,5 +1,5 @@
 // attn_chunk for subgroups of at least 32: each 32 neighbours, a team, attend to keys of their own,
-// and what the teams found is added up at the end: two barriers. Keys and values of the next turn are
+// and what the teams found is added up at the end. Keys and values of the next turn are
 // always under way, the first ones before the query is there. WG is 256; the kernel says const LANES
 // (threads that share a key) and const QUADS (of a head, at most 4 · LANES; 0: dim()), so that
 // divisions are shifts. Another library says how many rows there are (attn_rows1, attn_rows4).
@@ -55,8 +55,10 @@ fn scores(k: Four, i: u32, local: u32) -> Scores {
   }
   return s * p.scale;
 }
-fn value_add(s: Sums, w: Scores, cached: vec4<f32>, turn: u32, local: u32, step: u32) -> Sums {
-  return sums_add(s, w, value_now(cached, turn + value_of(local, step), value_at(local, step)));
+// Past the end the weight is 0; the value is then that of the last key, not what lies in its place.
+fn value_add(s: Sums, w: Scores, v: vec4<f32>, turn: u32, count: u32, local: u32, step: u32) -> Sums {
+  let i = min(turn + value_of(local, step), count - 1u);
+  return sums_add(s, w, value_now(v, i, value_at(local, step)));
 }
 
 // Row e of a round: what this thread has of it.
@@ -113,16 +115,16 @@ fn attend(count: u32, local: u32, early: Early) {
     let w = select(exp(s - high), Scores(), s < Scores(LOWEST));
     top = high;
     sum = sum * fade + w;
-    near = value_add(sums_scaled(near, fade), w, now.v.a, turn, local, 0u);
+    near = value_add(sums_scaled(near, fade), w, now.v.a, turn, count, local, 0u);
     let w1 = subgroupShuffleXor(w, LANES);
     if (SPAN == 1u) {
-      near = value_add(near, w1, now.v.b, turn, local, 1u);
-      near = value_add(near, subgroupShuffleXor(w, 2u * LANES), now.v.c, turn, local, 2u);
-      near = value_add(near, subgroupShuffleXor(w, 3u * LANES), now.v.d, turn, local, 3u);
+      near = value_add(near, w1, now.v.b, turn, count, local, 1u);
+      near = value_add(near, subgroupShuffleXor(w, 2u * LANES), now.v.c, turn, count, local, 2u);
+      near = value_add(near, subgroupShuffleXor(w, 3u * LANES), now.v.d, turn, count, local, 3u);
     } else {
-      far = value_add(sums_scaled(far, fade), w, now.v.b, turn, local, 1u);
-      near = value_add(near, w1, now.v.c, turn, local, 2u);
-      far = value_add(far, w1, now.v.d, turn, local, 3u);
+      far = value_add(sums_scaled(far, fade), w, now.v.b, turn, count, local, 1u);
+      near = value_add(near, w1, now.v.c, turn, count, local, 2u);
+      far = value_add(far, w1, now.v.d, turn, count, local, 3u);
     }
   }
   for (var other = LANES; other < 32u; other *= 2u) {

@@ -117,9 +117,9 @@ static bool read_step(struct plan *p, const struct node *n, struct step *s) {
       ((uint64_t)row + 1) * width > tensor_numel(sin))
     return false;
   s->at = (uint32_t)row * width;
-  return s->a.seq == 1 && s->a.bias == NO_VALUE && s->a.dim % 4 == 0 && s->a.dim <= DIM_MAX &&
-         s->a.keys == s->start + 1 && (s->pairs ? width == s->a.dim / 2 : s->rotary % 8 == 0) &&
-         s->rotary <= s->a.dim;
+  return s->a.seq == 1 && s->a.heads && s->a.group && s->a.bias == NO_VALUE && s->a.dim &&
+         s->a.dim % 4 == 0 && s->a.dim <= DIM_MAX && s->a.keys == s->start + 1 &&
+         (s->pairs ? width == s->a.dim / 2 : s->rotary % 8 == 0) && s->rotary <= s->a.dim;
 }
 
 /* Keys of a workgroup where there are `sets` of them for each chunk. On an H200 it is best to have
