@@ -56,7 +56,7 @@ SCONCE_CHECK sconce_status gpu_write(struct gpu_buffer *buffer, uint64_t offset,
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-/* From the cache, or compiled: one pipeline per distinct row. */
+/* From the cache, or compiled: one pipeline per distinct row, kept until the device is closed. */
 SCONCE_CHECK sconce_status gpu_kernel_get(struct gpu *gpu, const struct kernel *row,
                                           struct gpu_kernel **out, sconce_error *err);
 /* Compiles a row; only its shader, if the device cannot run it (see kernel_runs). */

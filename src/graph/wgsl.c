@@ -186,7 +186,7 @@ bool wgsl_can_fix(const struct wgsl *wgsl, const void *params) {
   return true;
 }
 
-/* Text that is put together: 64 words of at most 20 characters, and types around them. */
+/* Text that is put together: 64 words of at most 26 characters, and types around them. */
 struct line {
   char text[2048];
   size_t size;
@@ -201,9 +201,18 @@ static void put(struct line *l, const char *format, ...) {
   if (n > 0) l->size += (size_t)n;
 }
 
+/* 17 digits, so that no reader's rounding leaves the range of f32. */
+static void put_float(struct line *l, float value) {
+  char text[40];
+  snprintf(text, sizeof text, "%.17g", (double)value);
+  for (char *c = text; *c; c++)
+    if (*c == ',') *c = '.'; /* of the caller's locale */
+  put(l, "%sf", text);
+}
+
 static void put_word(struct line *l, char kind, const uint8_t *p) {
   if (kind == 'f')
-    put(l, "%.9gf", (double)float_at(p));
+    put_float(l, float_at(p));
   else if (kind == 'i')
     put(l, "i32(%" PRIu32 "u)", load_u32(p));
   else

@@ -101,7 +101,7 @@ static void fixed_parameters_stand_in_the_text(void) {
   CHECK(wgsl_can_fix(&every, &params));
   CHECK_OK(wgsl_compose(&arena, &row, WGSL_NAGA, &text, &err), err);
   CHECK_TEXT(text, "const A = 2u;\n"
-                   "const p = Params(7u, i32(4294967291u), 9.99999975e-06f, 0u, "
+                   "const p = Params(7u, i32(4294967291u), 9.9999997473787516e-06f, 0u, "
                    "vec4<u32>(1u, 2u, 3u, 4294967295u), vec2<f32>(0.5f, -0f), vec2<u32>(8u, 9u));\n"
                    "fn main() {}\n");
   params.half[1] = INFINITY;
