@@ -189,6 +189,10 @@ static void a_language_model(void) {
 
 /* The environment's words and the descriptor's add up; the environment's are checked too. */
 static void the_environment_switches_fusions_off(void) {
+  if (test_gpu_is_slow()) {
+    test_skip("five loads of a model take half a minute here");
+    return;
+  }
   const char *before = getenv("SCONCE_NO_FUSION");
   char *kept = before ? strdup(before) : NULL;
   static const struct {
