@@ -260,7 +260,7 @@ struct fixed_row {
   struct kernel row;
   uint8_t params[PARAMS_MAX];
 };
-enum { FIXED_MAX = 32 }; /* in a graph; a Llama has 5 */
+enum { FIXED_MAX = 32 }; /* in a graph; a Llama has 4 */
 
 sconce_status dispatch_fixed(struct plan *p, const struct kernel *row, const void *params,
                              uint64_t groups, const struct operand *operands) {

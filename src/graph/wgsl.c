@@ -219,7 +219,7 @@ static void put_word(struct line *l, char kind, const uint8_t *p) {
     put(l, "%" PRIu32 "u", load_u32(p));
 }
 
-/* "const p = Params(1u, vec4<u32>(2u, 0u, 0u, 0u), 1e-05f);" */
+/* "const p = Params(1u, vec4<u32>(2u, 0u, 0u, 0u), 0.5f);" */
 static void put_params(struct line *l, const struct kernel *kernel) {
   const uint8_t *p = kernel->fixed;
   struct wgsl_field field;

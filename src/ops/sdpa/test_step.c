@@ -324,8 +324,12 @@ static void step_by_hand(const struct spec *s, uint32_t start) {
     test_close(got, want, n, 2e-5, 2e-5, s->why);
     double *state = state_of(&b, &n);
     CHECK_EQ(n, 2 * ROWS * row);
-    for (size_t i = 0; i < 2 && n == 2 * ROWS * row; i++)
-      test_close(state + i * ROWS * row, cache[i], (start + 1) * row, 1e-6, 1e-6, s->why);
+    for (size_t i = 0; i < 2 && n == 2 * ROWS * row; i++) {
+      const double *rows = state + i * ROWS * row;
+      test_close(rows, cache[i], (start + 1) * row, 1e-6, 1e-6, s->why);
+      for (size_t e = (start + 1) * row; e < ROWS * row && !test_failed(); e++)
+        CHECK(isnan(rows[e])); /* nothing is written behind the new row */
+    }
     free(state);
   }
   free(cache[0]);
