@@ -1,0 +1,26 @@
+// pool_wide.wgsl with the places of the largest elements as a second result.
+// uses: grid pool_params pool_group pool_max
+const WG = 64u;
+const ADAPTIVE = false;
+@group(0) @binding(0) var<storage, read>       x: array<u32>;      // (planes, x_size)
+@group(0) @binding(1) var<storage, read_write> y: array<u32>;      // (planes, y_size)
+@group(0) @binding(2) var<storage, read_write> places: array<u32>; // (planes, y_size)
+@group(0) @binding(3) var<uniform>             p: Params;
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) local: u32) {
+  let word = grid_group(group, groups);
+  var packed = 0u;
+  for (var lane = 0u; lane < ELEMS && word * ELEMS < p.n; lane++) {
+    let e = min(word * ELEMS + lane, p.n - 1u);
+    let best = pool_together(window_of(place_of(e)), local);
+    packed = elem_put(packed, lane, best.value);
+    if (local == 0u) {
+      places[e] = best.at;
+    }
+  }
+  if (local == 0u && word * ELEMS < p.n) {
+    y[word] = packed;
+  }
+}
