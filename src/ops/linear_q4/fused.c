@@ -11,61 +11,32 @@
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-/* Thresholds as in linear_q4.c. */
-struct problem {
-  uint32_t m, k, rows; /* rows of all weights together */
-  bool half;
-};
-static bool is(const void *problem, bool half) {
-  return ((const struct problem *)problem)->half == half;
-}
-static bool few_rows(const void *problem, bool half) {
-  const struct problem *q = problem;
-  return is(q, half) && q->m == 1 && q->k < 4096 && q->rows <= 4096;
-}
-static bool few_f32(const void *q, const struct caps *c) { return (void)c, few_rows(q, false); }
-static bool few_f16(const void *q, const struct caps *c) { return (void)c, few_rows(q, true); }
-static bool at_least(const void *problem, uint32_t k, bool half) {
-  return is(problem, half) && ((const struct problem *)problem)->k >= k;
-}
-static bool long_rows(const void *problem, bool half) {
-  return at_least(problem, 4096, half) && ((const struct problem *)problem)->m == 1;
-}
-static bool long_f32(const void *q, const struct caps *c) { return (void)c, long_rows(q, false); }
-static bool long_f16(const void *q, const struct caps *c) { return (void)c, long_rows(q, true); }
-static bool k1024_f32(const void *q, const struct caps *c) {
-  return (void)c, at_least(q, 1024, false);
-}
-static bool k1024_f16(const void *q, const struct caps *c) {
-  return (void)c, at_least(q, 1024, true);
-}
-static bool any_f32(const void *q, const struct caps *c) { return (void)c, is(q, false); }
-static bool any_f16(const void *q, const struct caps *c) { return (void)c, is(q, true); }
-
-#define SINGLE(wgsl, suffix, types) Q4_WIDE("r1u2t32_" #suffix, wgsl, types, few_##suffix, 1, 2, 32)
-#define ROWS(wgsl, suffix, types)                                                                  \
-  Q4_WIDE("r4u1t128_" #suffix, wgsl, types, long_##suffix, 4, 1, 128),                             \
-      Q4_WIDE("r4u2t32_" #suffix, wgsl, types, any_##suffix, 4, 2, 32),                            \
-      Q4_MEMORY("t64_" #suffix, wgsl, types, k1024_##suffix, 64),                                  \
-      Q4_MEMORY("t16_" #suffix, wgsl, types, any_##suffix, 16)
-#define F32 "use=quad_f32 use=elem_f32"
-#define F16 "use=quad_f16 use=elem_f16"
+#define SINGLE(wgsl, type, dtype, types)                                                           \
+  Q4_WIDE("r1u2t32_" #type, wgsl, types, dtype, q4_few_rows, 1, 2, 32)
+#define ROWS(wgsl, type, dtype, types)                                                             \
+  Q4_WIDE("r4u1t128_" #type, wgsl, types, dtype, q4_long_rows, 4, 1, 128),                         \
+      Q4_WIDE("r4u2t32_" #type, wgsl, types, dtype, q4_vector, 4, 2, 32),                          \
+      Q4_MEMORY("t64_" #type, wgsl, types, dtype, q4_vector64, 64),                                \
+      Q4_MEMORY("t16_" #type, wgsl, types, dtype, q4_vector, 16)
+#define F32 f32, OF_F32, "use=quad_f32 use=elem_f32"
+#define F16 f16, OF_F16, "use=quad_f16 use=elem_f16"
+#define EACH(macro, wgsl, ...) macro(wgsl, __VA_ARGS__)
 #define TABLE(name, wgsl)                                                                          \
-  static const struct kernel name[] = {SINGLE(wgsl, f32, F32),                                     \
-                                       SINGLE(wgsl, f16, F16),                                     \
-                                       ROWS(wgsl, f32, F32),                                       \
-                                       ROWS(wgsl, f16, F16),                                       \
+  static const struct kernel name[] = {EACH(SINGLE, wgsl, F32),                                    \
+                                       EACH(SINGLE, wgsl, F16),                                    \
+                                       EACH(ROWS, wgsl, F32),                                      \
+                                       EACH(ROWS, wgsl, F16),                                      \
                                        {0}}
 TABLE(join_kernels, &q4_join_wgsl);
 TABLE(add_kernels, &q4_add_wgsl);
 static const struct kernel glu_kernels[] = {
-    ROWS(&q4_glu_wgsl, f32, F32), ROWS(&q4_glu_wgsl, f16, F16), {0}};
+    EACH(ROWS, &q4_glu_wgsl, F32), EACH(ROWS, &q4_glu_wgsl, F16), {0}};
 
 /* ---- emit ------------------------------------------------------------------------------------ */
 
 /* What all three kernels want to know. */
 struct call {
-  const struct q4_group *group;
+  const struct q4_fusion *fusion;
   const struct node *linear[Q4_MOST], *norm;
   uint32_t x, norm_w;
   uint32_t m, k, groups, shift;
@@ -90,7 +61,7 @@ static bool read_linear(struct plan *p, struct call *c, uint32_t i) {
   const struct tensor *y = tensor_at(p, out_id(n)), *bias = tensor_at(p, n->args[Q4_BIAS]);
   const struct tensor *x = tensor_at(p, n->args[Q4_X]);
   int64_t group;
-  if (!w || !scales || !y || !x || arg_int(p, n, Q4_GROUP, &group) != SCONCE_OK) return false;
+  if (!w || !scales || !y || !x || !arg_is_int(p, n, Q4_GROUP, &group)) return false;
   if (x->rank == 0 || x->dim_live[x->rank - 1] != c->k || (x->dtype == VK_FLOAT16) != c->half)
     return false; /* another view of what the first one reads */
   if (i && c->groups != scales->dim_max[0]) return false;
@@ -98,7 +69,7 @@ static bool read_linear(struct plan *p, struct call *c, uint32_t i) {
   if (group < 1 || group > INT32_MAX || !q4_shift((uint32_t)group, c->k, &c->shift)) return false;
   const uint32_t rows = w->dim_max[0];
   c->rows += rows;
-  if (q4_check(p, w, scales, group, c->k) != SCONCE_OK) return false;
+  if (!q4_fits(w, scales, group, c->k)) return false;
   return w->dim_max[1] == c->k / 2 && rows && rows % 4 == 0 && y->dtype == scales->dtype &&
          (y->dtype == VK_FLOAT16) == c->half &&
          (!bias || (bias->dtype == y->dtype && tensor_numel(bias) >= rows));
@@ -114,9 +85,14 @@ static bool is_elementwise(struct plan *p, const struct node *n, uint32_t order,
   return !part || tensor_numel(tensor_at(p, out_id(part))) == numel;
 }
 
+static bool read_eps(const struct plan *p, const struct node *norm, double *eps) {
+  *eps = (double)FLT_EPSILON;
+  return arg_is_null(p, norm, 2) || arg_is_float(p, norm, 2, eps);
+}
+
 static bool read_call(struct plan *p, const struct node *n, struct call *c) {
-  *c = (struct call){.group = n->fused};
-  const struct q4_group *g = c->group;
+  *c = (struct call){.fusion = n->fused};
+  const struct q4_fusion *g = c->fusion;
   for (uint32_t i = 0; i < g->n; i++) c->linear[i] = part_at(n, g->linear[i]);
   c->norm = part_at(n, g->norm);
   c->x = c->norm ? c->norm->args[0] : c->linear[0]->args[Q4_X];
@@ -127,9 +103,7 @@ static bool read_call(struct plan *p, const struct node *n, struct call *c) {
   c->k = x->dim_live[x->rank - 1];
   c->half = x->dtype == VK_FLOAT16;
   if (c->m == 0 || c->m > 8 || c->k == 0 || c->k % 32) return false;
-  if (c->norm && (tensor_numel(norm_w) != c->k ||
-                  arg_float_or(p, c->norm, 2, (double)FLT_EPSILON, &c->eps) != SCONCE_OK))
-    return false;
+  if (c->norm && (tensor_numel(norm_w) != c->k || !read_eps(p, c->norm, &c->eps))) return false;
   for (uint32_t i = 0; i < g->n; i++)
     if (!read_linear(p, c, i)) return false;
   const uint64_t numel = (uint64_t)c->m * c->rows / g->n;
@@ -139,9 +113,9 @@ static bool read_call(struct plan *p, const struct node *n, struct call *c) {
 
 /* One row of x is decoding: nothing in its parameters changes from call to call. */
 static sconce_status dispatch_few(struct plan *p, const struct kernel *row, uint32_t m,
-                                  const void *params, uint64_t groups,
+                                  const void *params, uint64_t workgroups,
                                   const struct operand *operands) {
-  return (m == 1 ? dispatch_fixed : dispatch)(p, row, params, groups, operands);
+  return (m == 1 ? dispatch_fixed : dispatch)(p, row, params, workgroups, operands);
 }
 
 /* All that was joined to the first one. */
@@ -153,11 +127,16 @@ static uint32_t rows_of_weight(struct plan *p, const struct node *linear) {
   return tensor_at(p, linear->args[Q4_W])->dim_max[0];
 }
 
+static const struct kernel *row_of(const struct plan *p, const struct node *n, const struct call *c,
+                                   const struct kernel *table) {
+  const struct q4_problem q = {.m = c->m, .k = c->k, .rows = c->rows, .vector = true};
+  return row_for(p, n, table, c->half ? VK_FLOAT16 : VK_FLOAT32, &q);
+}
+
 static sconce_status emit_join(struct plan *p, const struct node *n, const struct call *c) {
-  const struct kernel *row =
-      row_for(p, join_kernels, &(struct problem){c->m, c->k, c->rows, c->half});
+  const struct kernel *row = row_of(p, n, c, join_kernels);
   if (!row) return emit_parts(p, n);
-  for (uint32_t i = 0; i < c->group->n; i++) /* a set's rows are all of one weight */
+  for (uint32_t i = 0; i < c->fusion->n; i++) /* a set's rows are all of one weight */
     if (rows_of_weight(p, c->linear[i]) % row->tile[1]) return emit_parts(p, n);
   const struct node *first = c->linear[0];
   struct q4_join_params u = {.m = c->m,
@@ -169,7 +148,7 @@ static sconce_status emit_join(struct plan *p, const struct node *n, const struc
                              .eps = (float)c->eps};
   uint32_t y[Q4_MOST] = {NO_VALUE, n->extra[0], n->extra[1]}, rows = 0;
   for (uint32_t i = 0; i < Q4_MOST; i++) {
-    if (i < c->group->n) {
+    if (i < c->fusion->n) {
       const struct node *linear = c->linear[i];
       rows += rows_of_weight(p, linear);
       u.w_at[i] = (uint32_t)joined_to(p, first->args[Q4_W], linear->args[Q4_W], 16);
@@ -181,8 +160,8 @@ static sconce_status emit_join(struct plan *p, const struct node *n, const struc
     }
     u.ends[i] = rows;
   }
-  uint64_t groups = q4_workgroups(c->m, rows, row, &u.blocks);
-  return dispatch_few(p, row, u.m, &u, groups,
+  const uint64_t workgroups = q4_workgroups(c->m, rows, row, &u.blocks);
+  return dispatch_few(p, row, u.m, &u, workgroups,
                       OPERANDS({c->x}, {c->norm_w}, joined(p, first->args[Q4_W]),
                                joined(p, first->extra[0]),
                                u.bias ? joined(p, first->args[Q4_BIAS]) : (struct operand){c->x},
@@ -190,8 +169,7 @@ static sconce_status emit_join(struct plan *p, const struct node *n, const struc
 }
 
 static sconce_status emit_glu(struct plan *p, const struct node *n, const struct call *c) {
-  const struct kernel *row =
-      row_for(p, glu_kernels, &(struct problem){c->m, c->k, c->rows, c->half});
+  const struct kernel *row = row_of(p, n, c, glu_kernels);
   if (!row) return emit_parts(p, n);
   const struct node *gate = c->linear[0], *up = c->linear[1];
   struct q4_glu_params u = {.m = c->m,
@@ -203,40 +181,36 @@ static sconce_status emit_glu(struct plan *p, const struct node *n, const struct
                             .eps = (float)c->eps};
   u.w_at = (uint32_t)joined_to(p, gate->args[Q4_W], up->args[Q4_W], 16);
   u.s_at = (uint32_t)joined_to(p, gate->extra[0], up->extra[0], c->half ? 2 : 4);
-  uint64_t groups = q4_workgroups(c->m, 2 * (uint64_t)u.n, row, &u.blocks);
-  return dispatch_few(p, row, u.m, &u, groups,
+  const uint64_t workgroups = q4_workgroups(c->m, 2 * (uint64_t)u.n, row, &u.blocks);
+  return dispatch_few(p, row, u.m, &u, workgroups,
                       OPERANDS({c->x}, {c->norm_w}, joined(p, gate->args[Q4_W]),
-                               joined(p, gate->extra[0]), {out_id(part_at(n, c->group->glu))}));
+                               joined(p, gate->extra[0]), {out_id(part_at(n, c->fusion->glu))}));
 }
 
 static sconce_status emit_add(struct plan *p, const struct node *n, const struct call *c) {
-  const struct kernel *row =
-      row_for(p, add_kernels, &(struct problem){c->m, c->k, c->rows, c->half});
+  const struct kernel *row = row_of(p, n, c, add_kernels);
   if (!row) return emit_parts(p, n);
-  const struct node *linear = c->linear[0], *add = part_at(n, c->group->add);
+  const struct node *linear = c->linear[0], *add = part_at(n, c->fusion->add);
   const uint32_t y = tensor_at(p, out_id(linear))->root;
   const uint32_t rest = tensor_at(p, add->args[0])->root == y ? add->args[1] : add->args[0];
   struct q4_add_params u = {
       .m = c->m, .n = rows_of_weight(p, linear), .k = c->k, .groups = c->groups, .shift = c->shift};
-  uint64_t groups = q4_workgroups(c->m, u.n, row, &u.blocks);
+  const uint64_t workgroups = q4_workgroups(c->m, u.n, row, &u.blocks);
   return dispatch_few(
-      p, row, u.m, &u, groups,
+      p, row, u.m, &u, workgroups,
       OPERANDS({c->x}, {linear->args[Q4_W]}, {linear->extra[0]}, {rest}, {out_id(add)}));
 }
 
 static sconce_status emit_fused(struct plan *p, const struct node *n) {
   struct call c;
-  sconce_error quiet = *p->err; /* a shape that does not fit is no error */
-  bool fits = read_call(p, n, &c);
-  *p->err = quiet;
-  if (!fits) return emit_parts(p, n);
-  if (c.group->glu != NO_NODE) return emit_glu(p, n, &c);
-  return c.group->add != NO_NODE ? emit_add(p, n, &c) : emit_join(p, n, &c);
+  if (!read_call(p, n, &c)) return emit_parts(p, n);
+  if (c.fusion->glu != NO_NODE) return emit_glu(p, n, &c);
+  return c.fusion->add != NO_NODE ? emit_add(p, n, &c) : emit_join(p, n, &c);
 }
 
 /* Weights, scales and biases each in one buffer; results that are not there get a place to go. */
 static sconce_status prepare_fused(struct plan *p, struct node *n) {
-  const struct q4_group *g = n->fused;
+  const struct q4_fusion *g = n->fused;
   uint32_t w[Q4_MOST], scales[Q4_MOST], bias[Q4_MOST];
   for (uint32_t i = 0; i < g->n; i++) {
     const struct node *linear = part_at(n, g->linear[i]);
@@ -256,6 +230,6 @@ static sconce_status prepare_fused(struct plan *p, struct node *n) {
 
 const struct op ops_linear_q4_fused[] = {
     {"sconce.linear_q4", .emit = emit_fused, .prepare = prepare_fused,
-     .kernels = {join_kernels, glu_kernels, add_kernels}},
+     .tables = TABLES(join_kernels, glu_kernels, add_kernels)},
     {0},
 };

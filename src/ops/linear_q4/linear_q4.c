@@ -11,13 +11,6 @@
 
 #include <inttypes.h>
 
-struct problem {
-  const struct q4_linear *linear;
-  uint32_t stride; /* bytes of a weight row */
-  bool mixed;      /* scales in another dtype than y */
-  bool words;      /* every row of y starts on a word */
-};
-
 bool q4_shift(uint32_t group, uint32_t k, uint32_t *shift) {
   *shift = 31;
   if (group >= k) return true;
@@ -32,64 +25,51 @@ uint64_t q4_workgroups(uint32_t m, uint64_t rows, const struct kernel *row, uint
   return div_up(across, *blocks) * m;
 }
 
-/* Above 8 rows the tile is ahead: a product of 64 rows costs about as much as 8 vectors. */
-static bool is_vector(const struct problem *q) {
-  const struct q4_linear *l = q->linear;
-  uint32_t shift;
-  return l->m <= 8 && l->k && l->k % 32 == 0 && q->stride == l->k / 2 &&
-         q4_shift(l->group, l->k, &shift) && !q->mixed && q->words;
-}
 /* H200, microseconds a product in a chain (sconce bench --kernels), r1u2t32 / r4u2t32: k 2048 with
  * n 2048 4.4 / 5.2, n 3072 4.9 / 5.4, n 16384 10.2 / 8.7; k 8192 with n 2048 8.8 / 13.0,
  * r4u1t128 8.4. With four rows of x r4u2t32 is ahead of both, by a third and more. */
-static bool few_rows(const void *problem, const struct caps *caps) {
-  const struct problem *q = problem;
-  return (void)caps,
-         is_vector(q) && q->linear->m == 1 && q->linear->k < 4096 && q->linear->n <= 4096;
-}
-static bool long_rows(const void *problem, const struct caps *caps) {
-  const struct problem *q = problem;
-  return (void)caps, is_vector(q) && q->linear->m == 1 && q->linear->k >= 4096;
-}
-static bool many_rows(const void *problem, const struct caps *caps) {
-  return (void)caps, is_vector(problem);
-}
-static bool fits_t64(const void *problem, const struct caps *caps) {
-  const struct problem *q = problem;
-  return (void)caps, is_vector(q) && q->linear->k >= 1024;
-}
-static bool fits_t16(const void *problem, const struct caps *caps) {
-  return (void)caps, is_vector(problem);
-}
-static bool fits_gemm(const void *problem, const struct caps *caps) {
-  const struct problem *q = problem;
-  const struct q4_linear *l = q->linear;
-  (void)caps;
-  return l->k % 4 == 0 && (l->group % 4 == 0 || l->group >= l->k) && q->stride % 4 == 0 &&
-         !q->mixed && q->words;
-}
+enum { LONG_K = 4096, FEW_ROWS = 4096, T64_K = 1024 };
 
-/* By dtypes: x, and y with the scales. A tile is the rows of the weight that one workgroup takes at
- * a time, and the rows of x. */
-#define TABLE(name, suffix, types, x_half)                                                         \
-  static const struct kernel name[] = {                                                            \
-      Q4_WIDE("r1u2t32_" suffix, &q4_gemv_wgsl, types, few_rows, 1, 2, 32),                        \
-      Q4_WIDE("r4u1t128_" suffix, &q4_gemv_wgsl, types, long_rows, 4, 1, 128),                     \
-      Q4_WIDE("r4u2t32_" suffix, &q4_gemv_wgsl, types, many_rows, 4, 2, 32),                       \
-      Q4_MEMORY("t64_" suffix, &q4_gemv_wgsl, types, fits_t64, 64),                                \
-      Q4_MEMORY("t16_" suffix, &q4_gemv_wgsl, types, fits_t16, 16),                                \
-      {"gemm_" suffix, &q4_gemm_wgsl, types, 0, fits_gemm, {64, 64}, 256, 16384},                  \
-      {"plain_" suffix, &q4_plain_wgsl, x_half, 0, NULL, {0}, 64, 0},                              \
-      {0},                                                                                         \
+bool q4_few_rows(const void *problem) {
+  const struct q4_problem *q = problem;
+  return q->vector && q->m == 1 && q->k < LONG_K && q->rows <= FEW_ROWS;
+}
+bool q4_long_rows(const void *problem) {
+  const struct q4_problem *q = problem;
+  return q->vector && q->m == 1 && q->k >= LONG_K;
+}
+bool q4_vector(const void *problem) { return ((const struct q4_problem *)problem)->vector; }
+bool q4_vector64(const void *problem) {
+  return q4_vector(problem) && ((const struct q4_problem *)problem)->k >= T64_K;
+}
+static bool fits_tile(const void *problem) { return ((const struct q4_problem *)problem)->tile; }
+
+/* A tile is the rows of the weight that one workgroup takes at a time, and the rows of x. */
+#define ROWS(NAME, DTYPE, TYPES, PLAIN)                                                            \
+  Q4_WIDE("r1u2t32_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, q4_few_rows, 1, 2, 32),                    \
+      Q4_WIDE("r4u1t128_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, q4_long_rows, 4, 1, 128),             \
+      Q4_WIDE("r4u2t32_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, q4_vector, 4, 2, 32),                  \
+      Q4_MEMORY("t64_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, q4_vector64, 64),                        \
+      Q4_MEMORY("t16_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, q4_vector, 16),                          \
+      {"gemm_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, 0, fits_tile, {64, 64}, 256, 16384}, {           \
+    "plain_" NAME, &q4_plain_wgsl, PLAIN, DTYPE, .threads = 64, .reference = true                  \
   }
-TABLE(kernels_f32, "f32", "use=quad_f32 use=elem_f32", "X_HALF=0u use=elem_f32");
-TABLE(kernels_f16, "f16", "use=quad_f16 use=elem_f16", "X_HALF=1u use=elem_f16");
-TABLE(kernels_f32_f16, "f32_f16", "use=quad_f32 use=elem_f16", "X_HALF=0u use=elem_f16");
+/* By the dtype of x, which is y's and the scales'. */
+const struct kernel q4_kernels[] = {
+    ROWS("f32", OF_F32, "use=quad_f32 use=elem_f32", "X_HALF=0u use=elem_f32"),
+    ROWS("f16", OF_F16, "use=quad_f16 use=elem_f16", "X_HALF=1u use=elem_f16"),
+    {0},
+};
+/* x in float32, y and the scales in float16. */
+const struct kernel q4_kernels_f32_f16[] = {
+    ROWS("f32_f16", OF_F32, "use=quad_f32 use=elem_f16", "X_HALF=0u use=elem_f16"),
+    {0},
+};
 
 /* ---- emit ------------------------------------------------------------------------------------ */
 
 /* Workgroups; sets u->blocks. */
-static uint64_t groups_of(const struct kernel *row, struct q4_params *u, bool half_y) {
+static uint64_t workgroups_of(const struct kernel *row, struct q4_params *u, bool half_y) {
   if (row->wgsl == &q4_plain_wgsl)
     return div_up((uint64_t)u->m * u->cols, row->threads * (half_y ? 2 : 1));
   if (row->wgsl == &q4_gemm_wgsl) return div_up(u->n, row->tile[0]) * div_up(u->m, row->tile[1]);
@@ -107,8 +87,8 @@ static sconce_status emit_part(struct plan *p, const struct q4_linear *l, const 
   for (uint64_t n0 = 0; n0 < l->n; n0 += step) {
     u.first = (uint32_t)n0;
     u.n = (uint32_t)(l->n - n0 < step ? l->n - n0 : step);
-    uint64_t groups = groups_of(row, &u, is_half(y));
-    TRY(dispatch(p, row, &u, groups,
+    const uint64_t workgroups = workgroups_of(row, &u, is_half(y));
+    TRY(dispatch(p, row, &u, workgroups,
                  OPERANDS(rows_part(p, l->x, x_row, m0, u.m), rows_part(p, l->w, w_row, n0, u.n),
                           rows_part(p, l->scales, s_row, n0, u.n),
                           {u.bias ? l->bias : l->scales, 0, u.bias ? 0 : 4},
@@ -117,23 +97,33 @@ static sconce_status emit_part(struct plan *p, const struct q4_linear *l, const 
   return SCONCE_OK;
 }
 
-sconce_status q4_emit(struct plan *p, const struct q4_linear *l) {
+/* Above 8 rows the tile is ahead: a product of 64 rows costs about as much as 8 vectors. */
+static struct q4_problem problem_of(const struct q4_linear *l, uint32_t stride, bool plain_types,
+                                    bool words) {
+  uint32_t shift;
+  const bool easy = plain_types && words;
+  return (struct q4_problem){.m = l->m,
+                             .k = l->k,
+                             .rows = l->n,
+                             .vector = easy && l->m <= 8 && l->k && l->k % 32 == 0 &&
+                                       stride == l->k / 2 && q4_shift(l->group, l->k, &shift),
+                             .tile = easy && l->k % 4 == 0 &&
+                                     (l->group % 4 == 0 || l->group >= l->k) && stride % 4 == 0};
+}
+
+sconce_status q4_emit(struct plan *p, const struct node *n, const struct q4_linear *l) {
   const struct tensor *x = tensor_at(p, l->x), *y = tensor_at(p, l->y);
   const struct tensor *w = tensor_at(p, l->w), *scales = tensor_at(p, l->scales);
   const bool mixed = scales->dtype != y->dtype || (is_half(x) && !is_half(y));
-  const struct problem q = {.linear = l,
-                            .stride = w->dim_max[1],
-                            .mixed = mixed,
-                            .words = !is_half(y) || l->m == 1 || l->n % 2 == 0};
-  const struct kernel *table = is_half(x)   ? kernels_f16
-                               : is_half(y) ? kernels_f32_f16
-                                            : kernels_f32;
-  const struct kernel *row = choose(p, table, &q);
-  if (!row) return p->err->status;
+  const bool words = !is_half(y) || l->m == 1 || l->n % 2 == 0; /* where every row of y starts */
+  const struct q4_problem q = problem_of(l, w->dim_max[1], !mixed, words);
+  const struct kernel *row;
+  TRY(choose(p, n, !is_half(x) && is_half(y) ? q4_kernels_f32_f16 : q4_kernels, x->dtype, &q,
+             &row));
   struct q4_params u = {.k = l->k,
-                        .stride = q.stride,
+                        .stride = w->dim_max[1],
                         .group = l->group,
-                        .groups = scales->dim_max[0],
+                        .groups = l->groups,
                         .cols = l->n,
                         .bias = l->bias_kind,
                         .half = is_half(scales)};
@@ -152,9 +142,17 @@ sconce_status q4_emit(struct plan *p, const struct q4_linear *l) {
 
 enum { X, W, SCALES, GROUP, BIAS };
 
-sconce_status q4_check(struct plan *p, const struct tensor *w, const struct tensor *scales,
-                       int64_t group, uint32_t k) {
+bool q4_fits(const struct tensor *w, const struct tensor *scales, int64_t group, uint32_t k) {
+  return tensor_is_float(scales) && w->dtype == VK_UINT8 && w->rank == 2 && group >= 1 &&
+         group <= INT32_MAX && 2ull * w->dim_max[1] >= k && scales->rank == 2 &&
+         scales->dim_max[0] >= div_up(k, (uint64_t)group) && scales->dim_max[1] >= w->dim_max[0];
+}
+
+/* q4_fits, with a sentence about what does not. */
+static sconce_status check(struct plan *p, const struct tensor *w, const struct tensor *scales,
+                           int64_t group, uint32_t k) {
   char a[120], b[120];
+  if (q4_fits(w, scales, group, k)) return SCONCE_OK;
   TRY(float_check(p, scales, "the scales"));
   if (w->dtype != VK_UINT8 || w->rank != 2)
     return fail(p->err, SCONCE_BAD_GRAPH, "the weight is %s, expected uint8 [n, k / 2]",
@@ -164,31 +162,31 @@ sconce_status q4_check(struct plan *p, const struct tensor *w, const struct tens
   if (2ull * w->dim_max[1] < k)
     return fail(p->err, SCONCE_BAD_GRAPH, "x has %u columns, the weight is %s", k,
                 tensor_text(w, a));
-  if (scales->rank != 2 || scales->dim_max[0] < div_up(k, (uint64_t)group) ||
-      scales->dim_max[1] < w->dim_max[0])
-    return fail(p->err, SCONCE_BAD_GRAPH, "scales %s for a weight %s in groups of %" PRId64,
-                tensor_text(scales, a), tensor_text(w, b), group);
-  return SCONCE_OK;
+  return fail(p->err, SCONCE_BAD_GRAPH, "scales %s for a weight %s in groups of %" PRId64,
+              tensor_text(scales, a), tensor_text(w, b), group);
 }
 
 static sconce_status prepare(struct plan *p, struct node *n) {
-  const struct tensor *scales = arg_tensor(p, n, SCALES);
-  if (!scales) return SCONCE_BAD_GRAPH;
-  return graph_packed(p->g, arg_id(n, SCALES), PACK_TRANSPOSED, &n->extra[0], p->err);
+  const struct tensor *scales;
+  TRY(arg_tensor(p, n, SCALES, &scales));
+  return graph_packed(p->g, arg_id(n, SCALES), &q4_scales, &n->extra[0], p->err);
 }
 
 static sconce_status shape(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, X), *w = arg_tensor(p, n, W);
-  if (!x || !w) return SCONCE_BAD_GRAPH;
+  const struct tensor *x, *w;
+  TRY(arg_tensor(p, n, X, &x));
+  TRY(arg_tensor(p, n, W, &w));
   return rows_shape(p, out_id(n), x, w->dim_max[0]);
 }
 
 sconce_status q4_linear_of(struct plan *p, const struct node *n, struct q4_args at,
                            struct q4_linear *out) {
-  const struct tensor *x = arg_tensor(p, n, at.x), *w = arg_tensor(p, n, at.w);
-  const struct tensor *scales = arg_tensor(p, n, at.scales);
-  const struct tensor *y = arg_tensor(p, n, n->n_args - 1);
-  if (!x || !w || !scales || !y) return SCONCE_BAD_GRAPH;
+  const struct tensor *x, *w;
+  TRY(arg_tensor(p, n, at.x, &x));
+  TRY(arg_tensor(p, n, at.w, &w));
+  const struct tensor *scales;
+  TRY(arg_tensor(p, n, at.scales, &scales));
+  const struct tensor *y = out_tensor(p, n);
   int64_t group;
   TRY(arg_int(p, n, at.group, &group));
   TRY(float_check(p, x, "x"));
@@ -203,19 +201,20 @@ sconce_status q4_linear_of(struct plan *p, const struct node *n, struct q4_args 
                             .m = rows_of(x),
                             .k = x->dim_live[x->rank - 1],
                             .n = w->dim_max[0],
-                            .group = (uint32_t)group};
-  TRY(q4_check(p, w, scales, group, out->k));
+                            .group = (uint32_t)group,
+                            .groups = scales->dim_max[0]};
+  TRY(check(p, w, scales, group, out->k));
   return rows_bias(p, n, at.bias, out->n, &out->bias_kind);
 }
 
 static sconce_status emit(struct plan *p, const struct node *n) {
   struct q4_linear l;
   TRY(q4_linear_of(p, n, (struct q4_args){X, W, SCALES, GROUP, BIAS}, &l));
-  return q4_emit(p, &l);
+  return q4_emit(p, n, &l);
 }
 
 const struct op ops_linear_q4[] = {
-    {"et_vk.linear_q4gsw.default", shape, emit, prepare, .n_args = 6,
-     .kernels = {kernels_f32, kernels_f16, kernels_f32_f16}, .unbound = 1 << SCALES},
+    {"et_vk.linear_q4gsw.default", shape, emit, prepare, .n_args = 6, .unbound = 1 << SCALES,
+     .tables = TABLES(q4_kernels, q4_kernels_f32_f16)},
     {0},
 };

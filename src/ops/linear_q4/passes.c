@@ -1,23 +1,23 @@
 /* Passes around 4-bit projections: those of one x as one (join), SwiGLU, the norm in front, the
- * residual behind. All make the same kind of fused node; its group says what is in it. */
+ * residual behind. All make the same kind of fused node; its q4_fusion says what is in it. */
 #include "ops/linear_q4/fused.h"
 
 #include <string.h>
 
 static const char *const PROJECTION = "et_vk.linear_q4gsw.default";
 
-/* The group of a fused node, or of a projection as it came; false if it is neither. */
-static bool group_at(const struct rewrite *r, uint32_t i, struct q4_group *g) {
+/* What is in a fused node, or of a projection as it came; false if it is neither. */
+static bool fusion_at(const struct rewrite *r, uint32_t i, struct q4_fusion *g) {
   const struct node *n = node_of(r, i, ops_linear_q4_fused->name);
-  if (n) return *g = *(const struct q4_group *)n->fused, true;
+  if (n) return *g = *(const struct q4_fusion *)n->fused, true;
   n = node_of(r, i, PROJECTION);
   if (!n) return false;
-  *g = (struct q4_group){1, {n->order}, NO_NODE, NO_NODE, NO_NODE};
+  *g = (struct q4_fusion){1, {n->order}, NO_NODE, NO_NODE, NO_NODE};
   return true;
 }
 
-static sconce_status make(struct rewrite *r, const struct q4_group *g, struct fusion *f) {
-  struct q4_group *copy = arena_new(&r->g->arena, struct q4_group, 1);
+static sconce_status make(struct rewrite *r, const struct q4_fusion *g, struct fusion *f) {
+  struct q4_fusion *copy = arena_new(&r->g->arena, struct q4_fusion, 1);
   if (!copy) return fail(r->err, SCONCE_NO_MEMORY, "no memory for a fused node");
   *copy = *g;
   f->op = ops_linear_q4_fused;
@@ -30,14 +30,7 @@ static sconce_status make(struct rewrite *r, const struct q4_group *g, struct fu
 static bool is_own_constant(const struct rewrite *r, uint32_t id) {
   if (id >= r->g->n_values || r->g->values[id].kind != VK_TENSOR) return false;
   const struct tensor *t = &r->g->values[id].tensor;
-  if (!t->constant || t->written || t->output || r->readers[id] != 1) return false;
-  for (uint32_t i = 0; i < r->g->n_values; i++) { /* others with these bytes would share them */
-    const struct value *v = &r->g->values[i];
-    if (i != id && v->kind == VK_TENSOR && v->tensor.constant && r->readers[i] &&
-        v->tensor.bytes.data == t->bytes.data)
-      return false;
-  }
-  return true;
+  return t->constant && !t->written && !t->output && r->readers[id] == 1 && !r->shared[id];
 }
 
 static bool is_null(const struct rewrite *r, uint32_t id) {
@@ -65,11 +58,11 @@ static bool alike(const struct rewrite *r, const struct node *a, const struct no
 static sconce_status join_at(struct rewrite *r, uint32_t i) {
   const struct node *first = node_of(r, i, PROJECTION);
   if (!first) return SCONCE_OK;
-  struct q4_group g = {1, {first->order}, NO_NODE, NO_NODE, NO_NODE};
+  struct q4_fusion g = {1, {first->order}, NO_NODE, NO_NODE, NO_NODE};
   struct fusion f = {.nodes = {i}, .n = 1};
-  for (uint32_t k = i + 1; k < r->g->n_nodes && g.n < Q4_MOST; k++) {
-    const struct node *n = node_of(r, k, PROJECTION);
-    if (!n || !alike(r, first, n)) continue;
+  for (uint32_t k = i + 1; k < r->g->n_nodes && k - i <= FUSION_REACH && g.n < Q4_MOST; k++) {
+    const struct node *n = &r->g->nodes[k];
+    if (n->op != first->op || !alike(r, first, n)) continue;
     struct fusion more = f;
     more.nodes[more.n++] = k;
     if (!may_fuse(r, &more)) break;
@@ -80,8 +73,8 @@ static sconce_status join_at(struct rewrite *r, uint32_t i) {
 }
 
 static const struct node *find_linear(const struct rewrite *r, uint32_t node, uint32_t value,
-                                      struct q4_group *g) {
-  if (node == NO_NODE || !group_at(r, node, g) || g->norm != NO_NODE || g->add != NO_NODE ||
+                                      struct q4_fusion *g) {
+  if (node == NO_NODE || !fusion_at(r, node, g) || g->norm != NO_NODE || g->add != NO_NODE ||
       g->glu != NO_NODE || g->n > 2)
     return NULL;
   for (uint32_t i = 0; i < g->n; i++) {
@@ -114,7 +107,7 @@ static sconce_status swiglu_at(struct rewrite *r, uint32_t i) {
     uint32_t silu[2], gate, up = viewed(r, last->args[1 - side]);
     if (!silu_of(r, last->args[side], silu, &gate) || gate == up) continue;
     uint32_t makers[2] = {maker_of(r, gate), maker_of(r, up)};
-    struct q4_group a, b;
+    struct q4_fusion a, b;
     const struct node *g = find_linear(r, makers[0], gate, &a);
     const struct node *u = find_linear(r, makers[1], up, &b);
     if (!g || !u || !is_null(r, g->args[Q4_BIAS]) || !is_null(r, u->args[Q4_BIAS])) continue;
@@ -122,7 +115,7 @@ static sconce_status swiglu_at(struct rewrite *r, uint32_t i) {
     if (r->g->values[g->args[Q4_W]].tensor.dim_max[0] !=
         r->g->values[u->args[Q4_W]].tensor.dim_max[0])
       continue;
-    struct q4_group whole = {2, {g->order, u->order}, NO_NODE, NO_NODE, last->order};
+    struct q4_fusion whole = {2, {g->order, u->order}, NO_NODE, NO_NODE, last->order};
     struct fusion f = {.nodes = {i, silu[0], silu[1], makers[0]}, .n = 4};
     if (makers[0] != makers[1]) f.nodes[f.n++] = makers[1];
     return shows_only(r, &f, out_id(last)) ? make(r, &whole, &f) : SCONCE_OK;
@@ -159,20 +152,21 @@ static sconce_status residual_at(struct rewrite *r, uint32_t i) {
     if (!n || out_id(n) != y || !is_null(r, n->args[Q4_BIAS]) ||
         viewed(r, add->args[1 - side]) == y || !shows_only(r, &f, out_id(add)))
       continue;
-    struct q4_group g = {1, {n->order}, NO_NODE, add->order, NO_NODE};
+    struct q4_fusion g = {1, {n->order}, NO_NODE, add->order, NO_NODE};
     return make(r, &g, &f);
   }
   return SCONCE_OK;
 }
 
-/* A norm that only one group of projections reads. Each of its workgroups computes the norm again:
- * that is cheaper than a dispatch for a layer's projections, not for the rows of a vocabulary. */
+/* A norm that only one fused node of projections reads. Each of its workgroups computes the norm
+ * again: that is cheaper than a dispatch for a layer's projections, not for the rows of a
+ * vocabulary. */
 static sconce_status norm_at(struct rewrite *r, uint32_t i) {
   const struct node *norm = node_of(r, i, "et_vk.rms_norm.default");
-  struct q4_group g;
+  struct q4_fusion g;
   if (!norm || norm->n_args != 4) return SCONCE_OK;
   uint32_t reader = only_reader(r, out_id(norm));
-  if (reader == NO_NODE || !group_at(r, reader, &g) || g.n < 2 || g.norm != NO_NODE)
+  if (reader == NO_NODE || !fusion_at(r, reader, &g) || g.n < 2 || g.norm != NO_NODE)
     return SCONCE_OK;
   const struct node *n = &r->g->nodes[reader];
   const struct node *linear = n->n_parts ? part_at(n, g.linear[0]) : n;

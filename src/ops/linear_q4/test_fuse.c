@@ -90,7 +90,7 @@ static const struct form many = {"blocks", JOIN, 64, 32, {20000, 20000, 12}, tru
 
 /* ---- a graph and its answers ----------------------------------------------------------------- */
 
-struct weight {
+struct q4_weight {
   uint32_t n, groups, stride;
   uint8_t *codes; /* (n, stride) */
   double *scales; /* (groups, n to a multiple of 4) */
@@ -102,7 +102,7 @@ struct model {
   struct op_test t;
   const struct form *f;
   enum vk_dtype dtype;
-  struct weight weights[3];
+  struct q4_weight weights[3];
   uint32_t n_weights;
   uint32_t x, rest, out[4], n_out;
   double *norm, *x_values, *rest_values;
@@ -115,7 +115,7 @@ static uint32_t up(uint32_t n, uint32_t to) { return (n + to - 1) / to * to; }
 /* Scales such that results are about 1. */
 static void make_weight(struct model *b, uint32_t i) {
   const struct form *f = b->f;
-  struct weight *w = &b->weights[i];
+  struct q4_weight *w = &b->weights[i];
   uint64_t seed = 11 + i + f->k;
   w->n = f->n[i];
   w->stride = up(f->k, 8) / 2;
@@ -131,7 +131,7 @@ static void make_weight(struct model *b, uint32_t i) {
 
 static uint32_t add_linear(struct model *b, uint32_t x, uint32_t i, bool out) {
   struct op_test *t = &b->t;
-  struct weight *w = &b->weights[i];
+  struct q4_weight *w = &b->weights[i];
   const bool shared = i == 1 && b->f->twist & SHARED;
   w->w = shared ? b->weights[0].w : op_constant_bytes(t, VK_UINT8, DIMS(w->n, w->stride), w->codes);
   w->s = op_constant(t, b->dtype, DIMS(w->groups, up(w->n, 4)), w->scales);
@@ -244,7 +244,7 @@ static void drop(struct model *b) {
   free(b->rest_values);
 }
 
-static double code(const struct weight *w, uint32_t n, uint32_t k) {
+static double code(const struct q4_weight *w, uint32_t n, uint32_t k) {
   uint8_t byte = w->codes[n * w->stride + k / 2];
   return (k & 1 ? byte >> 4 : byte & 15) - 8.0;
 }
@@ -264,7 +264,7 @@ static double *normed(const struct model *b, uint32_t rows) {
   return h;
 }
 
-static double *projected(const struct model *b, const struct weight *w, const double *h,
+static double *projected(const struct model *b, const struct q4_weight *w, const double *h,
                          uint32_t rows) {
   double *y = malloc(((size_t)rows * w->n + 1) * sizeof *y);
   for (uint32_t n = 0; n < w->n; n++)
@@ -415,7 +415,7 @@ static void every_row_of_the_tables(void) {
   REQUIRE(gpu && op);
   const struct caps caps = gpu_caps(gpu);
   for (int kind = JOIN; kind <= ADD; kind++)
-    for (const struct kernel *row = op->kernels[kind]; row->name && !test_failed(); row++) {
+    for (const struct kernel *row = op->tables[kind]; row->name && !test_failed(); row++) {
       if (!kernel_runs(row, &caps)) continue;
       enum vk_dtype dtype = test_has_suffix(row->name, "f16") ? VK_FLOAT16 : VK_FLOAT32;
       bool taken = false;
@@ -472,7 +472,7 @@ static void several_blocks(void) {
   struct gpu *gpu = test_gpu();
   REQUIRE(gpu && op);
   const struct caps caps = gpu_caps(gpu);
-  for (const struct kernel *row = op->kernels[JOIN]; row->name && !test_failed(); row++) {
+  for (const struct kernel *row = op->tables[JOIN]; row->name && !test_failed(); row++) {
     if (!kernel_runs(row, &caps)) continue;
     struct model b;
     sconce_error err = {0};

@@ -1,5 +1,6 @@
 /* Linear with 4-bit weights, against the formula in double. */
 #include "op.h"
+#include "ops/linear_q4/linear_q4.h"
 
 struct shape {
   uint32_t m, k, n, group;
@@ -125,18 +126,17 @@ static void mixed_dtypes(void) {
   }
 }
 
-/* A forced row serves what it fits, the table's choice the rest. Tables: f32, f16, and f32 with
- * results in f16, which another operator uses. */
+/* A forced row serves what it fits, the table's choice the rest. The second table is for another
+ * operator's x. */
 static void every_row(void) {
   struct gpu *gpu = test_gpu();
   const struct op *op = op_find(text_of("et_vk.linear_q4gsw.default"));
   REQUIRE(gpu && op);
   const struct caps caps = gpu_caps(gpu);
-  for (int table = 0; table < 2; table++)
-    for (const struct kernel *row = op->kernels[table]; row->name && !test_failed(); row++) {
-      enum vk_dtype dtype = table ? VK_FLOAT16 : VK_FLOAT32;
-      if (kernel_runs(row, &caps)) all_shapes(dtype, dtype, row->name);
-    }
+  for (const struct kernel *row = op->tables[0]; row->name && !test_failed(); row++) {
+    const enum vk_dtype dtype = row->dtypes & OF_F16 ? VK_FLOAT16 : VK_FLOAT32;
+    if (kernel_runs(row, &caps)) all_shapes(dtype, dtype, row->name);
+  }
 }
 
 /* The weight, or the result, is larger than a binding may be. */
@@ -155,6 +155,28 @@ static void large_operands(void) {
     run(&large[i], VK_FLOAT32, VK_FLOAT32, NULL);
     run(&large[i], VK_FLOAT16, VK_FLOAT16, NULL);
   }
+}
+
+/* Pieces may be asked for in any size and order. */
+static void scales_are_packed_in_pieces(void) {
+  static const uint32_t dims[][2] = {{1, 1}, {3, 70}, {70, 3}, {33, 65}, {64, 32}, {5, 1}, {1, 5}};
+  uint16_t in[70 * 70], want[70 * 70], got[70 * 70];
+  for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
+    const uint32_t groups = dims[i][0], rows = dims[i][1], n = groups * rows;
+    const struct unpacked from = {VK_FLOAT16, 2, dims[i], (const uint8_t *)in};
+    for (uint32_t k = 0; k < n; k++) in[k] = (uint16_t)(k * 31 + 7);
+    for (uint32_t k = 0; k < n; k++) want[k] = in[k % groups * rows + k / groups];
+    CHECK_EQ(q4_scales.size(&from), 2 * n);
+    for (uint32_t piece = 16; piece < 2 * n + 32; piece += 16 * (1 + piece / 64)) {
+      memset(got, 0, sizeof got);
+      for (uint32_t at = (2 * n - 1) / piece * piece; at < 2 * n; at -= piece)
+        q4_scales.fill(&from, at, at + piece < 2 * n ? at + piece : 2 * n, (uint8_t *)got + at);
+      if (memcmp(got, want, 2 * n) != 0)
+        test_fail(__FILE__, __LINE__, "(%u, %u) in pieces of %u", groups, rows, piece);
+    }
+  }
+  const struct unpacked none = {VK_FLOAT32, 2, (const uint32_t[]){0, 4}, (const uint8_t *)in};
+  CHECK_EQ(q4_scales.size(&none), 0);
 }
 
 /* x may have a rank that the result has not. */
@@ -213,12 +235,13 @@ static void errors(void) {
     uint32_t bias = op_constant(&t, VK_FLOAT32, DIMS(cases[i].bias), zeros);
     op_node(&t, "et_vk.linear_q4gsw.default",
             IDS(x, w, scales, op_double(&t, cases[i].group), bias, y));
-    CHECK_FAILS(op_load(&t, NULL, &err), cases[i].status, err, cases[i].fragment);
+    CHECK_FAILS(op_try(&t, &err), cases[i].status, err, cases[i].fragment);
     op_end(&t);
   }
 }
 
-const struct test suite_linear_q4[] = {TEST(every_shape),
+const struct test suite_linear_q4[] = {TEST(scales_are_packed_in_pieces),
+                                       TEST(every_shape),
                                        TEST(mixed_dtypes),
                                        TEST(every_row),
                                        TEST(large_operands),
