@@ -3,27 +3,54 @@
 
 /* clang-format off */
 #define FAMILIES(X) \
+  X(batch_norm) \
   X(binary) \
+  X(conv) \
+  X(conv_fused) \
+  X(compound) \
   X(copy) \
+  X(cumsum) \
   X(embedding) \
   X(fill) \
   X(gather) \
+  X(grid) \
+  X(group_norm) \
+  X(index_put) \
   X(layer_norm) \
   X(linear) \
   X(linear_dq8) \
   X(linear_q4) \
   X(linear_q4_fused) \
+  X(linear_q8) \
+  X(linear_qcs4w) \
+  X(moments) \
   X(permute) \
+  X(pool) \
+  X(pool_back) \
+  X(q8ta_conv) \
+  X(q8ta_elementwise) \
+  X(q8ta_linear) \
+  X(qparams) \
+  X(quantize) \
   X(reduce) \
   X(rms_norm) \
   X(rope) \
   X(sample) \
+  X(scatter) \
   X(sdpa) \
   X(sdpa_fused) \
   X(slice) \
+  X(slice_put) \
   X(softmax) \
   X(symint) \
+  X(topk) \
+  X(train_adamw) \
+  X(train_backward) \
+  X(train_loss) \
+  X(train_requant) \
   X(unary) \
+  X(unfold) \
+  X(upsample) \
   X(where) \
   /* end */
 /* clang-format on */
@@ -44,6 +71,7 @@ const struct op *const op_families[] = {
 #define PASSES(X) \
   X(linear_q4) \
   X(sdpa) \
+  X(conv) \
   /* end */
 /* clang-format on */
 

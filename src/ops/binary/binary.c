@@ -6,76 +6,63 @@
 #include <math.h>
 #include <string.h>
 
-/* What the predicates of the tables agree on. */
-struct problem {
-  enum vk_dtype from, to;
-  bool quads; /* see binary.wgsl */
-};
+static bool quads(const void *problem) { return *(const bool *)problem; } /* see binary.wgsl */
 
-#define FITS(NAME, FROM, TO)                                                                       \
-  static bool NAME(const void *problem, const struct caps *caps) {                                 \
-    (void)caps;                                                                                    \
-    const struct problem *q = problem;                                                             \
-    return q->from == (FROM) && q->to == (TO);                                                     \
-  }                                                                                                \
-  static bool NAME##_quads(const void *problem, const struct caps *caps) {                         \
-    return ((const struct problem *)problem)->quads && NAME(problem, caps);                        \
+/* Each operation is an expression in WGSL, without blanks; what it may use is in the libraries.
+ * tile[0]: elements that share one index. */
+#define PAIR(NAME, RESULT, DTYPE, USES)                                                            \
+  {NAME, &binary_wgsl, "result=" RESULT " " USES, DTYPE, .fits = quads, .tile = {4}}, {            \
+    NAME "_any", &binary_wgsl, "QUADS=false result=" RESULT " " USES, DTYPE, .tile = {1}           \
   }
-FITS(f32, VK_FLOAT32, VK_FLOAT32)
-FITS(f16, VK_FLOAT16, VK_FLOAT16)
-FITS(i32, VK_INT32, VK_INT32)
-FITS(i32_to_f32, VK_INT32, VK_FLOAT32)
-FITS(f32_to_bool, VK_FLOAT32, VK_BOOL)
-FITS(f16_to_bool, VK_FLOAT16, VK_BOOL)
-FITS(i32_to_bool, VK_INT32, VK_BOOL)
-FITS(bool_to_bool, VK_BOOL, VK_BOOL)
+#define FLOATS(NAME, RESULT, USES)                                                                 \
+  PAIR(NAME "_f32", RESULT, OF_F32, "use=quad_f32 use=binary_float use=not_a_number" USES),        \
+      PAIR(NAME "_f16", RESULT, OF_F16, "use=quad_f16 use=binary_float use=not_a_number" USES)
+#define NUMBERS(NAME, RESULT, USES)                                                                \
+  FLOATS(NAME, RESULT, USES), PAIR(NAME "_i32", RESULT, OF_I32, "use=quad_i32 use=binary_int")
+#define LOGIC(NAME, RESULT) PAIR(NAME "_bool", RESULT, OF_BOOL, "use=quad_u8 use=binary_compare")
+#define COMPARISON(NAME, RESULT)                                                                   \
+  PAIR(NAME "_f32", RESULT, OF_F32, "use=quad_f32 use=binary_compare"),                            \
+      PAIR(NAME "_f16", RESULT, OF_F16, "use=quad_f16 use=binary_compare"),                        \
+      PAIR(NAME "_i32", RESULT, OF_I32, "use=quad_i32 use=binary_compare"), LOGIC(NAME, RESULT)
 
-/* tile[0]: elements that share one index. */
-#define PAIR(NAME, OP, FITS, USES)                                                                 \
-  {NAME, &binary_wgsl, "OP=" OP " " USES, .fits = FITS##_quads, .tile = {4}}, {                    \
-    NAME "_any", &binary_wgsl, "OP=" OP " QUADS=false " USES, .fits = FITS, .tile = {1}            \
-  }
-#define ARITHMETIC(NAME, OP, FLOATS)                                                               \
-  PAIR(NAME "_f32", OP, f32, "use=quad_f32 " FLOATS),                                              \
-      PAIR(NAME "_f16", OP, f16, "use=quad_f16 " FLOATS),                                          \
-      PAIR(NAME "_i32", OP, i32, "use=quad_i32 use=binary_int")
-#define FLOATS "use=binary_float use=not_a_number"
-#define QUOTIENT "use=binary_quotient use=not_a_number"
-#define POWER "use=binary_power use=power use=not_a_number"
-#define COMPARISON(NAME, OP)                                                                       \
-  PAIR(NAME "_f32", OP, f32_to_bool, "use=quad_f32 use=binary_compare"),                           \
-      PAIR(NAME "_f16", OP, f16_to_bool, "use=quad_f16 use=binary_compare"),                       \
-      PAIR(NAME "_i32", OP, i32_to_bool, "use=quad_i32 use=binary_compare"),                       \
-      PAIR(NAME "_bool", OP, bool_to_bool, "use=quad_u8 use=binary_compare")
-#define LOGIC(NAME, OP) PAIR(NAME "_bool", OP, bool_to_bool, "use=quad_u8 use=binary_compare")
+#define TABLE(NAME, ...) static const struct kernel NAME##_kernels[] = {__VA_ARGS__, {0}}
+TABLE(add, NUMBERS("add", "u+alpha*v", ""));
+TABLE(sub, NUMBERS("sub", "u-alpha*v", ""));
+TABLE(mul, NUMBERS("mul", "u*v", ""), LOGIC("and", "is_true(u)&is_true(v)"));
+TABLE(div, FLOATS("div", "u/v", ""),
+      PAIR("div_i32", "vec4<f32>(u)/vec4<f32>(v)", OF_I32, "use=quad_i32 use=binary_ratio"));
+TABLE(floor, NUMBERS("floor_div", "floor_div(u,v)", " use=binary_quotient"));
+TABLE(trunc, NUMBERS("trunc_div", "trunc_div(u,v)", " use=binary_quotient"));
+TABLE(min, NUMBERS("min", "least(u,v)", ""));
+TABLE(max, NUMBERS("max", "largest(u,v)", ""));
+TABLE(pow, NUMBERS("pow", "power(u,v)", " use=power"));
+TABLE(eq, COMPARISON("eq", "u==v"));
+TABLE(ne, COMPARISON("ne", "!(u==v)"));
+TABLE(lt, COMPARISON("lt", "u<v"));
+TABLE(le, COMPARISON("le", "u<=v"));
+TABLE(gt, COMPARISON("gt", "u>v"));
+TABLE(ge, COMPARISON("ge", "u>=v"));
+/* Any dtype: what is not zero is true. */
+TABLE(and, COMPARISON("and", "is_true(u)&is_true(v)"));
+TABLE(or, COMPARISON("or", "is_true(u)|is_true(v)"));
+TABLE(xor, COMPARISON("xor", "is_true(u)!=is_true(v)"));
 
-static const struct kernel add_kernels[] = {ARITHMETIC("add", "0u", FLOATS), {0}};
-static const struct kernel sub_kernels[] = {ARITHMETIC("sub", "1u", FLOATS), {0}};
-static const struct kernel mul_kernels[] = {
-    ARITHMETIC("mul", "2u", FLOATS), LOGIC("and", "6u"), {0}};
-static const struct kernel div_kernels[] = {
-    PAIR("div_f32", "3u", f32, "use=quad_f32 " FLOATS),
-    PAIR("div_f16", "3u", f16, "use=quad_f16 " FLOATS),
-    PAIR("div_i32", "3u", i32_to_f32, "use=quad_i32 use=binary_ratio"),
-    {0}};
-static const struct kernel floor_kernels[] = {ARITHMETIC("floor_div", "4u", QUOTIENT), {0}};
-static const struct kernel trunc_kernels[] = {ARITHMETIC("trunc_div", "5u", QUOTIENT), {0}};
-static const struct kernel min_kernels[] = {ARITHMETIC("min", "6u", FLOATS), {0}};
-static const struct kernel max_kernels[] = {ARITHMETIC("max", "7u", FLOATS), {0}};
-static const struct kernel pow_kernels[] = {ARITHMETIC("pow", "8u", POWER), {0}};
-static const struct kernel eq_kernels[] = {COMPARISON("eq", "0u"), {0}};
-static const struct kernel ne_kernels[] = {COMPARISON("ne", "1u"), {0}};
-static const struct kernel lt_kernels[] = {COMPARISON("lt", "2u"), {0}};
-static const struct kernel le_kernels[] = {COMPARISON("le", "3u"), {0}};
-static const struct kernel gt_kernels[] = {COMPARISON("gt", "4u"), {0}};
-static const struct kernel ge_kernels[] = {COMPARISON("ge", "5u"), {0}};
-static const struct kernel and_kernels[] = {LOGIC("and", "6u"), {0}};
-static const struct kernel or_kernels[] = {LOGIC("or", "7u"), {0}};
-static const struct kernel xor_kernels[] = {LOGIC("xor", "8u"), {0}};
+#define BITS(NAME, RESULT) PAIR(NAME "_i32", RESULT, OF_I32, "use=quad_i32 use=binary_int")
+TABLE(bit_and, BITS("bit_and", "u&v"), LOGIC("and", "is_true(u)&is_true(v)"));
+TABLE(bit_or, BITS("bit_or", "u|v"), LOGIC("or", "is_true(u)|is_true(v)"));
+TABLE(bit_xor, BITS("bit_xor", "u^v"), LOGIC("xor", "is_true(u)!=is_true(v)"));
+TABLE(left_shift, BITS("left_shift", "left_shift(u,v)"));
+TABLE(right_shift, BITS("right_shift", "right_shift(u,v)"));
+TABLE(rsub, NUMBERS("rsub", "v-alpha*u", ""));
+TABLE(fmod, NUMBERS("fmod", "fmod(u,v)", " use=binary_quotient use=binary_remainder"));
+TABLE(remainder, NUMBERS("remainder", "modulo(u,v)", " use=binary_quotient use=binary_remainder"));
+TABLE(atan2, FLOATS("atan2", "angle(u,v)", " use=binary_angle"),
+      PAIR("atan2_i32", "angle(vec4<f32>(u),vec4<f32>(v))", OF_I32,
+           "use=quad_i32 use=binary_ratio use=binary_angle use=not_a_number"));
 
 static sconce_status shape(struct plan *p, const struct node *n) {
-  const struct tensor *x[2] = {arg_tensor(p, n, 0), arg_tensor(p, n, 1)};
-  if (!x[0] || !x[1]) return SCONCE_BAD_GRAPH;
+  const struct tensor *x[2];
+  TRY(arg_tensors(p, n, 0, 2, x));
   uint32_t dims[RANK_MAX], rank;
   TRY(broadcast_dims(p, x, 2, dims, &rank));
   return set_dims(p, out_id(n), dims, rank);
@@ -105,8 +92,7 @@ static sconce_status element_bits(struct plan *p, const struct node *n, uint32_t
   }
   double number;
   TRY(arg_float(p, n, i, &number));
-  float rounded = (float)number;
-  memcpy(bits, &rounded, sizeof rounded);
+  *bits = number_bits(dtype, number);
   return SCONCE_OK;
 }
 
@@ -115,7 +101,7 @@ static sconce_status dispatch_parts(struct plan *p, const struct node *n, const 
                                     struct binary_params *u) {
   const struct tensor *y = tensor_at(p, out_id(n));
   uint64_t numel = u->n, part = numel;
-  if (row && u->rank == 1) part = flat_part(p, tensor_numel_max(y), 4);
+  if (u->rank == 1) part = flat_part(p, tensor_numel_max(y), 4);
   if (part == 0 || part > numel) part = numel;
   for (uint64_t at = 0; at < numel; at += part) {
     u->n = (uint32_t)(numel - at < part ? numel - at : part);
@@ -130,11 +116,19 @@ static sconce_status dispatch_parts(struct plan *p, const struct node *n, const 
   return SCONCE_OK;
 }
 
-static sconce_status emit_from(struct plan *p, const struct node *n, const struct kernel *kernels,
-                               uint32_t alpha_arg) {
-  const struct tensor *a = arg_tensor(p, n, 0), *b = arg_tensor(p, n, 1);
-  const struct tensor *y = arg_tensor(p, n, n->n_args - 1);
-  if (!a || !b || !y) return SCONCE_BAD_GRAPH;
+/* Of the operator's tables, or of its results where the tables do not say. */
+enum { PLAIN, WITH_ALPHA, COMPARES }; /* PLAIN: what the kernels give */
+
+static enum vk_dtype result_of(const struct kernel *table, uint32_t code, enum vk_dtype of) {
+  if (code == COMPARES) return VK_BOOL;
+  return (table == div_kernels || table == atan2_kernels) && of == VK_INT32 ? VK_FLOAT32 : of;
+}
+
+static sconce_status emit_from(struct plan *p, const struct node *n, const struct kernel *table) {
+  const struct tensor *a, *b;
+  TRY(arg_tensor(p, n, 0, &a));
+  TRY(arg_tensor(p, n, 1, &b));
+  const struct tensor *y = out_tensor(p, n);
   char one[120], two[120];
   if (a->dtype != b->dtype)
     return fail(p->err, SCONCE_UNSUPPORTED, "operands are %s and %s, expected one dtype",
@@ -145,11 +139,11 @@ static sconce_status emit_from(struct plan *p, const struct node *n, const struc
   nest_broadcast(&nest, 1, b);
   nest_merge(&nest);
   struct binary_params u = {.n = (uint32_t)tensor_numel(y)};
-  if (alpha_arg) TRY(element_bits(p, n, alpha_arg, a->dtype, &u.alpha));
+  if (n->op->code == WITH_ALPHA) TRY(element_bits(p, n, 2, a->dtype, &u.alpha));
   struct nest quads = nest;
-  struct problem problem = {a->dtype, y->dtype, to_quads(&quads, &u.stays)};
-  const struct kernel *row = choose(p, kernels, &problem);
-  if (!row)
+  const bool in_quads = to_quads(&quads, &u.stays);
+  const struct kernel *row = row_for(p, n, table, a->dtype, &in_quads);
+  if (!row || y->dtype != result_of(table, n->op->code, a->dtype))
     return fail(p->err, SCONCE_UNSUPPORTED, "%s and %s", tensor_text(a, one), tensor_text(y, two));
   const struct nest *loops = row->tile[0] == 4 ? &quads : &nest;
   u.rank = loops->rank;
@@ -160,59 +154,95 @@ static sconce_status emit_from(struct plan *p, const struct node *n, const struc
 }
 
 /* [a, b, out], or [a, b, alpha, out] */
-enum { PLAIN, WITH_ALPHA };
 static sconce_status emit(struct plan *p, const struct node *n) {
-  return emit_from(p, n, n->op->kernels[0], n->op->variant == WITH_ALPHA ? 2 : 0);
+  return emit_from(p, n, n->op->tables[0]);
 }
 
 /* [a, b, rounding mode, out] */
 static sconce_status emit_div(struct plan *p, const struct node *n) {
-  if (arg_is_null(p, n, 2)) return emit_from(p, n, div_kernels, 0);
-  if (arg_text_is(p, n, 2, "floor")) return emit_from(p, n, floor_kernels, 0);
-  if (arg_text_is(p, n, 2, "trunc")) return emit_from(p, n, trunc_kernels, 0);
+  if (arg_is_null(p, n, 2)) return emit_from(p, n, div_kernels);
+  if (arg_is_text(p, n, 2, "floor")) return emit_from(p, n, floor_kernels);
+  if (arg_is_text(p, n, 2, "trunc")) return emit_from(p, n, trunc_kernels);
   return fail(p->err, SCONCE_UNSUPPORTED, "the rounding mode is neither floor nor trunc");
 }
 
-#define OF_TWO(NAME, KERNELS)                                                                      \
-  {                                                                                                \
-    NAME, shape, emit, .n_args = 3, .kernels = { KERNELS }                                         \
-  }
-#define SCALED(NAME, KERNELS)                                                                      \
-  {                                                                                                \
-    NAME, shape, emit, .variant = WITH_ALPHA, .n_args = 4, .kernels = { KERNELS }                  \
-  }
-#define DIVIDED(NAME)                                                                              \
-  {                                                                                                \
-    NAME, shape, emit_div, .n_args = 4, .kernels = { div_kernels, floor_kernels, trunc_kernels }   \
-  }
+/* The number comes first: [number, tensor, …, out] reads as any other pair. */
+#define PAIR_FLAGS (OP_NUMBERS | OP_PROMOTES)
+#define OF_TWO(NAME, PORTABLE, TABLE)                                                              \
+  {NAME, shape, emit, .also = PORTABLE, .n_args = 3, .flags = PAIR_FLAGS, .tables = TABLES(TABLE)}
+#define COMPARED(NAME, PORTABLE, TABLE)                                                            \
+  {NAME,                                                                                           \
+   shape,                                                                                          \
+   emit,                                                                                           \
+   .also = PORTABLE,                                                                               \
+   .n_args = 3,                                                                                    \
+   .code = COMPARES,                                                                               \
+   .flags = PAIR_FLAGS | OP_COMPARES,                                                              \
+   .tables = TABLES(TABLE)}
+#define SCALED(NAME, PORTABLE, TABLE)                                                              \
+  {NAME,                                                                                           \
+   shape,                                                                                          \
+   emit,                                                                                           \
+   .also = PORTABLE,                                                                               \
+   .n_args = 4,                                                                                    \
+   .code = WITH_ALPHA,                                                                             \
+   .flags = PAIR_FLAGS,                                                                            \
+   .tables = TABLES(TABLE)}
+#define DIVIDED(NAME, PORTABLE, N_ARGS, EMIT, ...)                                                 \
+  {NAME,                                                                                           \
+   shape,                                                                                          \
+   EMIT,                                                                                           \
+   .also = PORTABLE,                                                                               \
+   .n_args = N_ARGS,                                                                               \
+   .flags = PAIR_FLAGS | OP_DIVIDES,                                                               \
+   .tables = TABLES(__VA_ARGS__)}
 
 const struct op ops_binary[] = {
-    SCALED("aten.add.Tensor", add_kernels),
-    SCALED("aten::add.out", add_kernels),
-    SCALED("aten.sub.Tensor", sub_kernels),
-    SCALED("aten::sub.out", sub_kernels),
-    OF_TWO("aten.mul.Tensor", mul_kernels),
-    OF_TWO("aten::mul.out", mul_kernels),
-    OF_TWO("aten.div.Tensor", div_kernels),
-    OF_TWO("aten::div.out", div_kernels),
-    DIVIDED("aten.div.Tensor_mode"),
-    DIVIDED("aten::div.out_mode"),
-    OF_TWO("aten.minimum.default", min_kernels),
-    OF_TWO("aten::minimum.out", min_kernels),
-    OF_TWO("aten.maximum.default", max_kernels),
-    OF_TWO("aten::maximum.out", max_kernels),
-    OF_TWO("aten.pow.Tensor_Tensor", pow_kernels),
-    OF_TWO("aten::pow.Tensor_Tensor_out", pow_kernels),
-    OF_TWO("aten.eq.Tensor", eq_kernels),
-    OF_TWO("aten.ne.Tensor", ne_kernels),
-    OF_TWO("aten.lt.Tensor", lt_kernels),
-    OF_TWO("aten.le.Tensor", le_kernels),
-    OF_TWO("aten.gt.Tensor", gt_kernels),
-    OF_TWO("aten.ge.Tensor", ge_kernels),
-    OF_TWO("aten.logical_and.default", and_kernels),
-    OF_TWO("aten.bitwise_and.Tensor", and_kernels),
-    OF_TWO("aten.logical_or.default", or_kernels),
-    OF_TWO("aten.bitwise_or.Tensor", or_kernels),
-    OF_TWO("aten.logical_xor.default", xor_kernels),
+    SCALED("aten.add.Tensor", "aten::add.out", add_kernels),
+    SCALED("aten.add.Scalar", "aten::add.Scalar_out", add_kernels),
+    SCALED("aten.sub.Tensor", "aten::sub.out", sub_kernels),
+    SCALED("aten.sub.Scalar", "aten::sub.Scalar_out", sub_kernels),
+    SCALED("aten.rsub.Scalar", "aten::rsub.Scalar_out", rsub_kernels),
+    OF_TWO("aten.mul.Tensor", "aten::mul.out", mul_kernels),
+    OF_TWO("aten.mul.Scalar", "aten::mul.Scalar_out", mul_kernels),
+    DIVIDED("aten.div.Tensor", "aten::div.out", 3, emit, div_kernels),
+    DIVIDED("aten.div.Scalar", "aten::div.Scalar_out", 3, emit, div_kernels),
+    DIVIDED("aten.div.Tensor_mode", "aten::div.out_mode", 4, emit_div, div_kernels, floor_kernels,
+            trunc_kernels),
+    DIVIDED("aten.div.Scalar_mode", "aten::div.Scalar_mode_out", 4, emit_div, div_kernels,
+            floor_kernels, trunc_kernels),
+    OF_TWO("aten.floor_divide.default", "aten::floor_divide.out", floor_kernels),
+    OF_TWO("aten.remainder.Tensor", "aten::remainder.Tensor_out", remainder_kernels),
+    OF_TWO("aten.remainder.Scalar", "aten::remainder.Scalar_out", remainder_kernels),
+    OF_TWO("aten.fmod.Tensor", "aten::fmod.Tensor_out", fmod_kernels),
+    OF_TWO("aten.fmod.Scalar", "aten::fmod.Scalar_out", fmod_kernels),
+    DIVIDED("aten.atan2.default", "aten::atan2.out", 3, emit, atan2_kernels),
+    OF_TWO("aten.minimum.default", "aten::minimum.out", min_kernels),
+    OF_TWO("aten.maximum.default", "aten::maximum.out", max_kernels),
+    OF_TWO("aten.pow.Tensor_Tensor", "aten::pow.Tensor_Tensor_out", pow_kernels),
+    OF_TWO("aten.pow.Scalar", "aten::pow.Scalar_out", pow_kernels),
+    COMPARED("aten.eq.Tensor", "aten::eq.Tensor_out", eq_kernels),
+    COMPARED("aten.ne.Tensor", "aten::ne.Tensor_out", ne_kernels),
+    COMPARED("aten.lt.Tensor", "aten::lt.Tensor_out", lt_kernels),
+    COMPARED("aten.le.Tensor", "aten::le.Tensor_out", le_kernels),
+    COMPARED("aten.gt.Tensor", "aten::gt.Tensor_out", gt_kernels),
+    COMPARED("aten.ge.Tensor", "aten::ge.Tensor_out", ge_kernels),
+    COMPARED("aten.logical_and.default", "aten::logical_and.out", and_kernels),
+    COMPARED("aten.logical_or.default", "aten::logical_or.out", or_kernels),
+    COMPARED("aten.logical_xor.default", "aten::logical_xor.out", xor_kernels),
+    OF_TWO("aten.bitwise_and.Tensor", "aten::bitwise_and.Tensor_out", bit_and_kernels),
+    OF_TWO("aten.bitwise_and.Scalar", "aten::bitwise_and.Scalar_out", bit_and_kernels),
+    OF_TWO("aten.bitwise_or.Tensor", "aten::bitwise_or.Tensor_out", bit_or_kernels),
+    OF_TWO("aten.bitwise_or.Scalar", "aten::bitwise_or.Scalar_out", bit_or_kernels),
+    OF_TWO("aten.bitwise_xor.Tensor", "aten::bitwise_xor.Tensor_out", bit_xor_kernels),
+    OF_TWO("aten.bitwise_xor.Scalar", "aten::bitwise_xor.Scalar_out", bit_xor_kernels),
+    OF_TWO("aten.bitwise_left_shift.Tensor", "aten::bitwise_left_shift.Tensor_out",
+           left_shift_kernels),
+    OF_TWO("aten.bitwise_left_shift.Tensor_Scalar", "aten::bitwise_left_shift.Tensor_Scalar_out",
+           left_shift_kernels),
+    OF_TWO("aten.bitwise_right_shift.Tensor", "aten::bitwise_right_shift.Tensor_out",
+           right_shift_kernels),
+    OF_TWO("aten.bitwise_right_shift.Tensor_Scalar", "aten::bitwise_right_shift.Tensor_Scalar_out",
+           right_shift_kernels),
     {0},
 };

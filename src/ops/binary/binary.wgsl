@@ -4,7 +4,6 @@
 // else every element has its own index. `apply` and Result come from a library of operations.
 // uses: grid
 override WG: u32 = 64u;
-const OP = 0u;
 const QUADS = true;
 struct Params {
   n: u32,       // output elements

@@ -24,6 +24,26 @@ static double both(double a, double b, double alpha) { return (void)alpha, a != 
 static double either(double a, double b, double alpha) { return (void)alpha, a != 0 || b != 0; }
 static double differ(double a, double b, double alpha) { return (void)alpha, (a != 0) != (b != 0); }
 
+static double bit_and(double a, double b, double alpha) {
+  return (void)alpha, (int32_t)a & (int32_t)b;
+}
+static double bit_or(double a, double b, double alpha) {
+  return (void)alpha, (int32_t)a | (int32_t)b;
+}
+static double bit_xor(double a, double b, double alpha) {
+  return (void)alpha, (int32_t)a ^ (int32_t)b;
+}
+static double left(double a, double b, double alpha) {
+  return (void)alpha, b < 0 || b > 31 ? 0 : (int32_t)((uint32_t)(int32_t)a << (uint32_t)b);
+}
+static double right(double a, double b, double alpha) {
+  return (void)alpha, floor(a / pow(2, b < 0 || b > 31 ? 31 : b));
+}
+static double fmods(double a, double b, double alpha) { return (void)alpha, fmod(a, b); }
+static double modulo(double a, double b, double alpha) { return (void)alpha, a - floor(a / b) * b; }
+static double angle(double a, double b, double alpha) { return (void)alpha, atan2(a, b); }
+static double rsub(double a, double b, double alpha) { return b - alpha * a; }
+
 enum { F32 = 1, F16 = 2, I32 = 4, BOOL = 8, NUMBERS = F32 | F16 | I32 };
 enum third { NOTHING, ALPHA, NO_MODE, FLOOR, TRUNC };
 
@@ -51,11 +71,22 @@ static const struct operation {
     {"aten.le.Tensor", "le", le, NUMBERS | BOOL, NOTHING, 0},
     {"aten.gt.Tensor", "gt", gt, NUMBERS | BOOL, NOTHING, 0},
     {"aten.ge.Tensor", "ge", ge, NUMBERS | BOOL, NOTHING, 0},
-    {"aten.logical_and.default", "and", both, BOOL, NOTHING, 0},
+    {"aten.logical_and.default", "and", both, NUMBERS | BOOL, NOTHING, 0},
     {"aten.bitwise_and.Tensor", "and", both, BOOL, NOTHING, 0},
-    {"aten.logical_or.default", "or", either, BOOL, NOTHING, 0},
+    {"aten.logical_or.default", "or", either, NUMBERS | BOOL, NOTHING, 0},
     {"aten.bitwise_or.Tensor", "or", either, BOOL, NOTHING, 0},
-    {"aten.logical_xor.default", "xor", differ, BOOL, NOTHING, 0},
+    {"aten.logical_xor.default", "xor", differ, NUMBERS | BOOL, NOTHING, 0},
+    {"aten.bitwise_xor.Tensor", "xor", differ, BOOL, NOTHING, 0},
+    {"aten.bitwise_and.Tensor", "bit_and", bit_and, I32, NOTHING, 1e-9},
+    {"aten.bitwise_or.Tensor", "bit_or", bit_or, I32, NOTHING, 1e-9},
+    {"aten.bitwise_xor.Tensor", "bit_xor", bit_xor, I32, NOTHING, 1e-9},
+    {"aten.bitwise_left_shift.Tensor", "left_shift", left, I32, NOTHING, 1e-9},
+    {"aten.bitwise_right_shift.Tensor", "right_shift", right, I32, NOTHING, 1e-9},
+    {"aten.floor_divide.default", "floor_div", floors, NUMBERS, NOTHING, 0},
+    {"aten.fmod.Tensor", "fmod", fmods, NUMBERS, NOTHING, 0},
+    {"aten.remainder.Tensor", "remainder", modulo, NUMBERS, NOTHING, 0},
+    {"aten.atan2.default", "atan2", angle, NUMBERS, NOTHING, 1e-5},
+    {"aten.rsub.Scalar", "rsub", rsub, NUMBERS, ALPHA, 1e-6},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
@@ -107,7 +138,7 @@ static uint32_t third_of(struct op_test *t, const struct operation *o, bool as_i
 
 static enum vk_dtype result_dtype(const struct operation *o, enum vk_dtype dtype) {
   if (o->rel == 0 && (o->dtypes & BOOL)) return VK_BOOL;
-  return o->oracle == ratio && dtype == VK_INT32 ? VK_FLOAT32 : dtype;
+  return (o->oracle == ratio || o->oracle == angle) && dtype == VK_INT32 ? VK_FLOAT32 : dtype;
 }
 
 /* Live dims for one call, and the broadcast of both. */
@@ -159,7 +190,8 @@ static void run(const struct operation *o, size_t s, enum vk_dtype dtype, const 
   CHECK_OK(op_load(&t, force, &err), err);
   for (size_t i = 0; i < sizeof lives / sizeof *lives && !test_failed(); i++) {
     dims_of(s, lives[i], da, db, dy);
-    bool divides = o->third >= NO_MODE || o->oracle == ratio || o->oracle == power;
+    bool divides = o->third >= NO_MODE || o->oracle == ratio || o->oracle == power ||
+                   o->oracle == floors || o->oracle == fmods || o->oracle == modulo;
     double *va = numbers(dtype, (uint64_t)da[0] * da[1] * da[2], 1 + i, o->oracle == power);
     double *vb = numbers(dtype, (uint64_t)db[0] * db[1] * db[2], 9 + i, divides);
     op_set(&t, a, da, 3, va);
@@ -294,6 +326,68 @@ static void corners(void) {
   }
 }
 
+/* Operands of two dtypes, numbers instead of tensors, results of another dtype: as PyTorch
+ * promotes them. */
+static void dtypes_meet(void) {
+  enum { NUMBER = -1 };
+  static const struct {
+    const char *name;
+    int a, b, y;
+    double number; /* of the operand that is none */
+    bool fraction;
+    double want[3]; /* of a = 7, -3, 0 and b = 2, 5, 1 where they are tensors */
+  } rows[] = {
+      {"aten::add.out", VK_INT32, VK_FLOAT32, VK_FLOAT32, 0, false, {9, 2, 1}},
+      {"aten::mul.out", VK_BOOL, VK_FLOAT16, VK_FLOAT16, 0, false, {2, 5, 0}},
+      {"aten::mul.out", VK_FLOAT16, VK_FLOAT32, VK_FLOAT32, 0, false, {14, -15, 0}},
+      {"aten::add.out", VK_INT32, VK_INT32, VK_FLOAT32, 0, false, {9, 2, 1}},
+      {"aten::mul.Scalar_out", VK_FLOAT32, NUMBER, VK_FLOAT32, 0.5, true, {3.5, -1.5, 0}},
+      {"aten::mul.Scalar_out", VK_INT32, NUMBER, VK_INT32, 3, false, {21, -9, 0}},
+      {"aten::mul.Scalar_out", VK_INT32, NUMBER, VK_FLOAT32, 0.5, true, {3.5, -1.5, 0}},
+      {"aten::add.Scalar_out", VK_BOOL, NUMBER, VK_INT32, 4, false, {5, 5, 4}},
+      {"aten::rsub.Scalar_out", VK_FLOAT32, NUMBER, VK_FLOAT32, 1, false, {-6, 4, 1}},
+      {"aten::div.Scalar_out", VK_INT32, NUMBER, VK_FLOAT32, 2, false, {3.5, -1.5, 0}},
+      {"aten::div.out", VK_INT32, VK_INT32, VK_FLOAT32, 0, false, {3.5, -0.6, 0}},
+      {"aten::pow.Scalar_out", NUMBER, VK_FLOAT32, VK_FLOAT32, 2, false, {4, 32, 2}},
+      {"aten::gt.Tensor_out", VK_INT32, VK_FLOAT32, VK_BOOL, 0, false, {1, 0, 0}},
+      {"aten::remainder.Scalar_out", VK_INT32, NUMBER, VK_INT32, 5, false, {2, 2, 0}},
+      {"aten::fmod.Scalar_out", VK_FLOAT32, NUMBER, VK_FLOAT32, 2.5, true, {2, -0.5, 0}},
+      {"aten::bitwise_and.Scalar_out", VK_INT32, NUMBER, VK_INT32, 6, false, {6, 4, 0}},
+      {"aten::logical_or.out", VK_INT32, VK_FLOAT32, VK_BOOL, 0, false, {1, 1, 1}},
+      {"aten::add.out", VK_UINT8, VK_INT32, VK_INT32, 0, false, {9, 258, 1}},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    const bool number_a = rows[i].a == NUMBER, number_b = rows[i].b == NUMBER;
+    if (test_swap_scalars && (number_a || number_b))
+      continue; /* here the kind of a number counts */
+    struct op_test t;
+    sconce_error err = {0};
+    op_begin(&t);
+    uint32_t number =
+        rows[i].fraction ? op_double(&t, rows[i].number) : op_int(&t, (int64_t)rows[i].number);
+    uint32_t a = number_a ? number : op_input(&t, (enum vk_dtype)rows[i].a, DIMS(3));
+    uint32_t b = number_b ? number : op_input(&t, (enum vk_dtype)rows[i].b, DIMS(3));
+    uint32_t y = op_output(&t, (enum vk_dtype)rows[i].y, DIMS(3));
+    const bool alpha = strstr(rows[i].name, "add") || strstr(rows[i].name, "sub");
+    if (alpha)
+      op_node(&t, rows[i].name, IDS(a, b, op_int(&t, 1), y));
+    else
+      op_node(&t, rows[i].name, IDS(a, b, y));
+    CHECK_OK(op_load(&t, NULL, &err), err);
+    if (t.loaded) {
+      double of_a[] = {7, -3, 0};
+      if (rows[i].a == VK_BOOL) of_a[0] = of_a[1] = 1;
+      if (rows[i].a == VK_UINT8) of_a[1] = 253;
+      if (!number_a) op_set(&t, a, DIMS(3), of_a);
+      if (!number_b) op_set(&t, b, DIMS(3), (const double[]){2, 5, 1});
+      CHECK_OK(op_run(&t, &err), err);
+      uint64_t n;
+      test_close(op_get(&t, y, &n), rows[i].want, 3, 1e-3, 1e-3, rows[i].name);
+    }
+    op_end(&t);
+  }
+}
+
 static void refuses(void) {
   static const struct {
     enum vk_dtype a, b;
@@ -301,10 +395,8 @@ static void refuses(void) {
     const char *mode, *fragment;
     sconce_status status;
   } cases[] = {
-      {VK_FLOAT32, VK_FLOAT16, 5, "floor", "expected one dtype", SCONCE_UNSUPPORTED},
       {VK_FLOAT32, VK_FLOAT32, 5, "up", "neither floor nor trunc", SCONCE_UNSUPPORTED},
       {VK_FLOAT32, VK_FLOAT32, 4, "floor", "do not broadcast", SCONCE_BAD_ARGUMENT},
-      {VK_INT8, VK_INT8, 5, "floor", "int8 [2, 5]", SCONCE_UNSUPPORTED},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct op_test t;
@@ -322,5 +414,6 @@ static void refuses(void) {
   }
 }
 
-const struct test suite_binary[] = {TEST(every_row), TEST(every_shape), TEST(large),
-                                    TEST(corners),   TEST(refuses),     {0}};
+const struct test suite_binary[] = {
+    TEST(every_row),   TEST(every_shape), TEST(large), TEST(corners),
+    TEST(dtypes_meet), TEST(refuses),     {0}};

@@ -11,65 +11,43 @@
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-/* How elements are stored: booleans are read like unsigned bytes, and all bytes written alike. */
-enum storage { AS_F32, AS_F16, AS_I32, AS_U8, AS_I8, AS_BOOL };
+/* What the cast makes: booleans are read like unsigned bytes, and all bytes written alike. */
+static enum vk_dtype stored(enum vk_dtype dtype) { return dtype == VK_INT8 ? VK_UINT8 : dtype; }
 
-struct problem {
-  enum storage from, to;
-};
+#define MAKES(NAME, DTYPE)                                                                         \
+  static bool NAME(const void *dtype) { return *(const enum vk_dtype *)dtype == (DTYPE); }
+MAKES(to_f32, VK_FLOAT32)
+MAKES(to_f16, VK_FLOAT16)
+MAKES(to_i32, VK_INT32)
+MAKES(to_byte, VK_UINT8)
+MAKES(to_bool, VK_BOOL)
 
-static enum storage storage_of(enum vk_dtype dtype) {
-  switch (dtype) {
-  case VK_FLOAT32:
-    return AS_F32;
-  case VK_FLOAT16:
-    return AS_F16;
-  case VK_INT32:
-    return AS_I32;
-  case VK_INT8:
-    return AS_I8;
-  default:
-    return dtype == VK_BOOL ? AS_BOOL : AS_U8;
-  }
-}
-
-#define CASTS(X)                                                                                   \
-  X(f32, AS_F32, f16, AS_F16)                                                                      \
-  X(f32, AS_F32, i32, AS_I32)                                                                      \
-  X(f32, AS_F32, byte, AS_U8)                                                                      \
-  X(f32, AS_F32, bool, AS_BOOL)                                                                    \
-  X(f16, AS_F16, f32, AS_F32)                                                                      \
-  X(f16, AS_F16, i32, AS_I32)                                                                      \
-  X(f16, AS_F16, byte, AS_U8)                                                                      \
-  X(f16, AS_F16, bool, AS_BOOL)                                                                    \
-  X(i32, AS_I32, f32, AS_F32)                                                                      \
-  X(i32, AS_I32, f16, AS_F16)                                                                      \
-  X(i32, AS_I32, byte, AS_U8)                                                                      \
-  X(i32, AS_I32, bool, AS_BOOL)                                                                    \
-  X(u8, AS_U8, f32, AS_F32)                                                                        \
-  X(u8, AS_U8, f16, AS_F16)                                                                        \
-  X(u8, AS_U8, i32, AS_I32)                                                                        \
-  X(u8, AS_U8, bool, AS_BOOL)                                                                      \
-  X(i8, AS_I8, f32, AS_F32)                                                                        \
-  X(i8, AS_I8, f16, AS_F16)                                                                        \
-  X(i8, AS_I8, i32, AS_I32)                                                                        \
-  X(i8, AS_I8, bool, AS_BOOL)
-
-#define FITS(FROM, FROM_STORAGE, TO, TO_STORAGE)                                                   \
-  static bool FROM##_to_##TO(const void *problem, const struct caps *caps) {                       \
-    (void)caps;                                                                                    \
-    const struct problem *q = problem;                                                             \
-    return q->from == (FROM_STORAGE) && q->to == (TO_STORAGE);                                     \
-  }
-CASTS(FITS)
-
-#define ROW(FROM, FROM_STORAGE, TO, TO_STORAGE)                                                    \
-  {#FROM "_to_" #TO, &unary_wgsl, "use=quad_" #FROM " use=to_" #TO, .fits = FROM##_to_##TO},
-/* The last row is for equal elements: it moves words, four a thread. */
+#define ROW(FROM, TO, DTYPES)                                                                      \
+  {#FROM "_to_" #TO, &unary_wgsl, "use=quad_" #FROM " use=to_" #TO, DTYPES, .fits = to_##TO}
 static const struct kernel casts[] = {
-    CASTS(ROW){"words", &unary_wgsl, "use=quad_i32 use=to_i32"},
+    ROW(f32, f16, OF_F32),
+    ROW(f32, i32, OF_F32),
+    ROW(f32, byte, OF_F32),
+    ROW(f32, bool, OF_F32),
+    ROW(f16, f32, OF_F16),
+    ROW(f16, i32, OF_F16),
+    ROW(f16, byte, OF_F16),
+    ROW(f16, bool, OF_F16),
+    ROW(i32, f32, OF_I32),
+    ROW(i32, f16, OF_I32),
+    ROW(i32, byte, OF_I32),
+    ROW(i32, bool, OF_I32),
+    ROW(u8, f32, OF_U8 | OF_BOOL),
+    ROW(u8, f16, OF_U8 | OF_BOOL),
+    ROW(u8, i32, OF_U8 | OF_BOOL),
+    ROW(u8, bool, OF_U8 | OF_BOOL),
+    ROW(i8, f32, OF_I8),
+    ROW(i8, f16, OF_I8),
+    ROW(i8, i32, OF_I8),
+    ROW(i8, bool, OF_I8),
     {0},
 };
+/* For equal elements: it moves words, four a thread. */
 static const struct kernel words[] = {{"words", &unary_wgsl, "use=quad_i32 use=to_i32"}, {0}};
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
@@ -101,8 +79,8 @@ static sconce_status resolve(struct plan *p, int64_t *sizes, uint32_t n, uint64_
 
 /* [x, size, out] */
 static sconce_status view(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0);
-  if (!x) return SCONCE_BAD_GRAPH;
+  const struct tensor *x;
+  TRY(arg_tensor(p, n, 0, &x));
   int64_t sizes[RANK_MAX];
   uint32_t dims[RANK_MAX], rank;
   TRY(arg_ints(p, n, 1, sizes, RANK_MAX, &rank));
@@ -112,8 +90,8 @@ static sconce_status view(struct plan *p, const struct node *n) {
 
 /* [x, dims, out]: drops those of the dims that the file fixes at 1; a live 1 is still a dim. */
 static sconce_status squeeze(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0);
-  if (!x) return SCONCE_BAD_GRAPH;
+  const struct tensor *x;
+  TRY(arg_tensor(p, n, 0, &x));
   int64_t list[RANK_MAX];
   uint32_t count, dims[RANK_MAX], rank = 0, drop = 0;
   TRY(arg_ints(p, n, 1, list, RANK_MAX, &count));
@@ -131,8 +109,8 @@ static sconce_status squeeze(struct plan *p, const struct node *n) {
 
 /* [x, dim, out]: a new dim of 1 before `dim`, which may be the end. */
 static sconce_status unsqueeze(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0);
-  if (!x) return SCONCE_BAD_GRAPH;
+  const struct tensor *x;
+  TRY(arg_tensor(p, n, 0, &x));
   uint32_t at, dims[RANK_MAX];
   TRY(arg_dim(p, n, 1, x->rank + 1, &at));
   if (x->rank == RANK_MAX)
@@ -149,19 +127,20 @@ static bool same_bytes(const struct tensor *x, const struct tensor *y) {
          (vk_dtype_size(x->dtype) == 1 && vk_dtype_size(y->dtype) == 1 && !to_bool);
 }
 
+enum { VIEWS, CASTS };
+
 static sconce_status emit(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0), *y = arg_tensor(p, n, n->n_args - 1);
-  if (!x || !y) return SCONCE_BAD_GRAPH;
+  const struct tensor *x, *y = out_tensor(p, n);
+  TRY(arg_tensor(p, n, 0, &x));
   char one[120], two[120];
-  bool plain = same_bytes(x, y);
-  uint64_t numel = tensor_numel(x); /* at load the maximum of a view's dims may be more */
-  if ((numel != tensor_numel(y) && !p->first) || (!plain && n->op->kernels[0] != casts))
+  const bool plain = same_bytes(x, y);
+  const uint64_t numel = tensor_numel(x); /* at load the maximum of a view's dims may be more */
+  if (!plain && n->op->code != CASTS)
     return fail(p->err, SCONCE_BAD_GRAPH, "%s becomes %s", tensor_text(x, one),
                 tensor_text(y, two));
-  struct problem problem = {storage_of(x->dtype), storage_of(y->dtype)};
-  if (problem.from == AS_BOOL) problem.from = AS_U8;
-  if (problem.to == AS_I8) problem.to = AS_U8;
-  const struct kernel *row = choose(p, plain ? words : casts, &problem);
+  const enum vk_dtype to = stored(y->dtype);
+  const struct kernel *row;
+  TRY(choose(p, n, plain ? words : casts, x->dtype, &to, &row));
   uint32_t size = vk_dtype_size(y->dtype);
   uint64_t part = flat_part(p, tensor_numel_max(y), 4);
   if (part == 0) part = numel;
@@ -175,28 +154,25 @@ static sconce_status emit(struct plan *p, const struct node *n) {
   return SCONCE_OK;
 }
 
-#define VIEW(NAME, SHAPE, N_ARGS)                                                                  \
-  {                                                                                                \
-    NAME, SHAPE, emit, .n_args = N_ARGS, .flags = OP_VIEW, .kernels = { words }                    \
-  }
+#define VIEW(NAME, PORTABLE, SHAPE, N_ARGS)                                                        \
+  {NAME, SHAPE, emit, .also = PORTABLE, .n_args = N_ARGS, .flags = OP_VIEW, .tables = TABLES(words)}
 #define CAST(NAME, N_ARGS)                                                                         \
-  {                                                                                                \
-    NAME, shape_same, emit, .n_args = N_ARGS, .flags = OP_VIEW, .kernels = { casts }               \
-  }
+  {NAME,                                                                                           \
+   shape_same,                                                                                     \
+   emit,                                                                                           \
+   .n_args = N_ARGS,                                                                               \
+   .flags = OP_VIEW,                                                                               \
+   .code = CASTS,                                                                                  \
+   .tables = TABLES(casts, words)}
 
 const struct op ops_copy[] = {
-    VIEW("aten.view_copy.default", view, 3),
-    VIEW("aten::view_copy.out", view, 3),
-    VIEW("aten.squeeze_copy.dims", squeeze, 3),
-    VIEW("aten::squeeze_copy.dims_out", squeeze, 3),
-    VIEW("aten.unsqueeze_copy.default", unsqueeze, 3),
-    VIEW("aten::unsqueeze_copy.out", unsqueeze, 3),
-    VIEW("aten.clone.default", shape_same, 3),
-    VIEW("aten::clone.out", shape_same, 3),
-    VIEW("aten.alias_copy.default", shape_same, 2),
-    VIEW("aten::alias_copy.out", shape_same, 2),
-    VIEW("dim_order_ops._clone_dim_order.default", shape_same, 4),
-    VIEW("dim_order_ops::_clone_dim_order.out", shape_same, 4),
+    VIEW("aten.view_copy.default", "aten::view_copy.out", view, 3),
+    VIEW("aten.squeeze_copy.dims", "aten::squeeze_copy.dims_out", squeeze, 3),
+    VIEW("aten.unsqueeze_copy.default", "aten::unsqueeze_copy.out", unsqueeze, 3),
+    VIEW("aten.clone.default", "aten::clone.out", shape_same, 3),
+    VIEW("aten.alias_copy.default", "aten::alias_copy.out", shape_same, 2),
+    VIEW("dim_order_ops._clone_dim_order.default", "dim_order_ops::_clone_dim_order.out",
+         shape_same, 4),
     CAST("aten._to_copy.default", 8),
     CAST("dim_order_ops._to_dim_order_copy.default", 8),
     /* [x, non_blocking, dim_order or memory_format, out] */

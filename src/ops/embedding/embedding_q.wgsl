@@ -1,7 +1,7 @@
 // y[t, d] = (code[row, d] − zero) · scale[row, d / group], row = index[t], as in embedding.
 // uses: grid either
 override WG: u32 = 64u;
-const BITS = 4u;        // of a code: 4 or 8
+const BITS = 4u;        // of a code: 2, 4 or 8
 const EVEN_HIGH = 0u;   // 1: of two nibbles, the even d is the high one
 const SIGNED = 0u;      // 1: codes of 8 bits are two's complement
 struct Params {
@@ -28,6 +28,9 @@ fn code(row: u32, d: u32) -> f32 {
   let word = table[byte / 4u] >> (8u * (byte % 4u));
   if (BITS == 4u) {
     return f32((word >> (4u * ((d ^ EVEN_HIGH) & 1u))) & 15u) - 8.0;
+  }
+  if (BITS == 2u) {
+    return f32((word >> (2u * (d % 4u))) & 3u) - 2.0;
   }
   if (SIGNED == 1u) {
     return f32(extractBits(bitcast<i32>(word), 0u, 8u));

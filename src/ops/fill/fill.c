@@ -7,44 +7,24 @@
 #include <math.h>
 #include <string.h>
 
-#define FITS(NAME, TEST)                                                                           \
-  static bool NAME(const void *problem, const struct caps *caps) {                                 \
-    (void)caps;                                                                                    \
-    enum vk_dtype dtype = *(const enum vk_dtype *)problem;                                         \
-    return TEST;                                                                                   \
-  }
-FITS(is_f32, dtype == VK_FLOAT32)
-FITS(is_f16, dtype == VK_FLOAT16)
-FITS(is_i32, dtype == VK_INT32)
-
 static const struct kernel kernels[] = {
-    {"f32", &fill_wgsl, "use=quad_f32", .fits = is_f32},
-    {"f16", &fill_wgsl, "use=quad_f16", .fits = is_f16},
-    {"i32", &fill_wgsl, "use=quad_i32", .fits = is_i32},
-    {"bytes", &fill_wgsl, "use=quad_u8"},
+    {"f32", &fill_wgsl, "use=quad_f32", OF_F32},
+    {"f16", &fill_wgsl, "use=quad_f16", OF_F16},
+    {"i32", &fill_wgsl, "use=quad_i32", OF_I32},
+    {"bytes", &fill_wgsl, "use=quad_u8", OF_U8 | OF_I8 | OF_BOOL},
     {0},
 };
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static uint32_t element_bits(enum vk_dtype dtype, double value) {
-  float single = (float)value;
-  uint32_t bits;
-  if (dtype == VK_BOOL) return value != 0;
-  if (dtype != VK_FLOAT32 && dtype != VK_FLOAT16) return (uint32_t)(int64_t)value;
-  memcpy(&bits, &single, sizeof bits);
-  return bits;
-}
-
 static sconce_status emit_values(struct plan *p, const struct node *n, double start, double step) {
-  const struct tensor *y = arg_tensor(p, n, n->n_args - 1);
-  if (!y) return SCONCE_BAD_GRAPH;
-  if (!(start >= INT32_MIN && start <= INT32_MAX) && y->dtype != VK_FLOAT32 &&
-      y->dtype != VK_FLOAT16)
+  const struct tensor *y = out_tensor(p, n);
+  if (!(start >= INT32_MIN && start <= INT32_MAX) && !tensor_is_float(y))
     return fail(p->err, SCONCE_UNSUPPORTED, "%g in a tensor of %s", start, vk_dtype_name(y->dtype));
-  struct fill_params u = {.start = element_bits(y->dtype, start),
-                          .step = element_bits(y->dtype, step)};
-  const struct kernel *row = choose(p, kernels, &y->dtype);
+  struct fill_params u = {.start = number_bits(y->dtype, start),
+                          .step = number_bits(y->dtype, step)};
+  const struct kernel *row;
+  TRY(choose(p, n, kernels, y->dtype, NULL, &row));
   uint64_t numel = tensor_numel(y), part = flat_part(p, tensor_numel_max(y), 4);
   if (part == 0) part = numel;
   for (uint64_t at = 0; at < numel; at += part) {
@@ -60,8 +40,8 @@ enum { ZERO, ONE, GIVEN };
 
 /* [size or tensor, (value,) …, out] */
 static sconce_status emit(struct plan *p, const struct node *n) {
-  double value = n->op->variant == ONE;
-  if (n->op->variant == GIVEN) TRY(arg_float(p, n, 1, &value));
+  double value = n->op->code == ONE;
+  if (n->op->code == GIVEN) TRY(arg_float(p, n, 1, &value));
   return emit_values(p, n, value, 0);
 }
 
@@ -110,18 +90,27 @@ static sconce_status arange_emit(struct plan *p, const struct node *n) {
   return emit_values(p, n, start, step);
 }
 
-#define FILL(NAME, SHAPE, EMIT, VARIANT, N_ARGS)                                                   \
-  {                                                                                                \
-    NAME, SHAPE, EMIT, .variant = VARIANT, .n_args = N_ARGS, .kernels = { kernels }                \
-  }
+#define FILL(NAME, SHAPE, EMIT, CODE, N_ARGS)                                                      \
+  {NAME, SHAPE, EMIT, .code = CODE, .n_args = N_ARGS, .tables = TABLES(kernels)}
 
+/* Portable names have rows of their own: without dtype, layout, device and pin_memory. */
 const struct op ops_fill[] = {
     FILL("aten.full.default", shape_sizes, emit, GIVEN, 7),
     FILL("aten::full.out", shape_sizes, emit, GIVEN, 3),
     FILL("aten.full_like.default", shape_same, emit, GIVEN, 8),
     FILL("aten::full_like.out", shape_same, emit, GIVEN, 4),
     FILL("aten.zeros.default", shape_sizes, emit, ZERO, 6),
+    FILL("aten::zeros.out", shape_sizes, emit, ZERO, 2),
     FILL("aten.ones.default", shape_sizes, emit, ONE, 6),
+    FILL("aten::ones.out", shape_sizes, emit, ONE, 2),
+    /* What is in it means nothing; zeros are as good. */
+    FILL("aten.empty.memory_format", shape_sizes, emit, ZERO, 7),
+    FILL("aten::empty.out", shape_sizes, emit, ZERO, 3),
+    FILL("dim_order_ops._empty_dim_order.default", shape_sizes, emit, ZERO, 7),
+    FILL("dim_order_ops::_empty_dim_order.out", shape_sizes, emit, ZERO, 3),
+    FILL("aten.fill.Scalar", shape_same, emit, GIVEN, 3),
+    FILL("aten::fill.Scalar_out", shape_same, emit, GIVEN, 3),
+    FILL("aten::arange.start_out", arange_shape, arange_emit, GIVEN, 4),
     FILL("aten.zeros_like.default", shape_same, emit, ZERO, 7),
     FILL("aten.ones_like.default", shape_same, emit, ONE, 7),
     FILL("aten.scalar_tensor.default", shape_scalar, emit_scalar, GIVEN, 6),

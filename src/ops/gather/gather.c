@@ -1,4 +1,5 @@
-/* Rows or elements of a tensor by an index tensor. */
+/* Rows or elements of a tensor by an index tensor, or by several. */
+#include "ops/indices/indices.h"
 #include "ops/strides/strides.h"
 
 #include "gather.wgsl.h"
@@ -20,14 +21,14 @@ struct gather {
   uint32_t x, index, dim;
 };
 
-/* ROWS: [x, [index], out], the output's dims are the index's and x's without the first.
+/* ROWS: [x, [index], out], the output's dims are the index's and x's without the indexed ones.
  * SELECTS: [x, dim, index, out], the index has one dim.
  * ELEMENTS: [x, dim, index, sparse, out], the output has the index's dims. */
 enum { ROWS, SELECTS, ELEMENTS };
 
 /* Indices that the host knows must lie within the dim. */
 static sconce_status check_host(struct plan *p, const struct tensor *index, int64_t size) {
-  for (uint64_t i = 0; index->host && !p->first && i < tensor_numel(index); i++) {
+  for (uint64_t i = 0; index->host && i < tensor_numel(index); i++) {
     int32_t at;
     memcpy(&at, (const uint8_t *)index->host + 4 * i, 4);
     if (at < -size || at >= size)
@@ -37,17 +38,16 @@ static sconce_status check_host(struct plan *p, const struct tensor *index, int6
 }
 
 static sconce_status gather_of(struct plan *p, const struct node *n, struct gather *g) {
-  const struct tensor *x = arg_tensor(p, n, 0);
-  if (!x) return SCONCE_BAD_GRAPH;
+  const struct tensor *x;
+  TRY(arg_tensor(p, n, 0, &x));
   *g = (struct gather){.x = arg_id(n, 0), .index = arg_id(n, 2)};
-  if (n->op->variant != ROWS) {
+  if (n->op->code != ROWS) {
     TRY(arg_dim(p, n, 1, x->rank, &g->dim));
   } else {
     g->index = NO_VALUE;
     for (uint32_t i = 0; i < arg_count(p, n, 1); i++) {
       if (!tensor_at(p, arg_item(p, n, 1, i))) continue;
-      if (g->index != NO_VALUE || i >= x->rank)
-        return fail(p->err, SCONCE_UNSUPPORTED, "an index of dim %u, expected only one", i);
+      if (i >= x->rank) return fail(p->err, SCONCE_BAD_GRAPH, "index %u of rank %u", i, x->rank);
       g->dim = i;
       g->index = arg_item(p, n, 1, i);
     }
@@ -57,19 +57,20 @@ static sconce_status gather_of(struct plan *p, const struct node *n, struct gath
   char text[120];
   if (index->dtype != VK_INT32)
     return fail(p->err, SCONCE_UNSUPPORTED, "the index is %s", tensor_text(index, text));
-  uint32_t rank = n->op->variant == ELEMENTS ? x->rank : 1;
-  if (x->rank == 0 || (n->op->variant != ROWS && index->rank != rank))
+  uint32_t rank = n->op->code == ELEMENTS ? x->rank : 1;
+  if (x->rank == 0 || (n->op->code != ROWS && index->rank != rank))
     return fail(p->err, SCONCE_BAD_GRAPH, "the index of a tensor of rank %u is %s", x->rank,
                 tensor_text(index, text));
-  return check_host(p, index, x->dim_live[g->dim]);
+  return SCONCE_OK;
 }
 
 static sconce_status shape(struct plan *p, const struct node *n) {
   struct gather g;
   TRY(gather_of(p, n, &g));
   const struct tensor *x = tensor_at(p, g.x), *index = tensor_at(p, g.index);
+  TRY(check_host(p, index, x->dim_live[g.dim]));
   uint32_t dims[2 * RANK_MAX], rank = 0;
-  if (n->op->variant == ELEMENTS) return set_dims(p, out_id(n), index->dim_live, index->rank);
+  if (n->op->code == ELEMENTS) return set_dims(p, out_id(n), index->dim_live, index->rank);
   for (uint32_t i = 0; i < g.dim; i++) dims[rank++] = x->dim_live[i];
   for (uint32_t i = 0; i < index->rank; i++) dims[rank++] = index->dim_live[i];
   for (uint32_t i = g.dim + 1; i < x->rank; i++) dims[rank++] = x->dim_live[i];
@@ -85,7 +86,7 @@ static void loops_of(const struct node *n, const struct gather *g, const struct 
   dense_strides(x->dim_live, x->rank, strides);
   dense_strides(index->dim_live, index->rank, steps);
   *nest = (struct nest){.n_operands = 2};
-  if (n->op->variant == ELEMENTS) {
+  if (n->op->code == ELEMENTS) {
     for (uint32_t i = 0; i < x->rank; i++)
       nest_push(nest, index->dim_live[i], i == g->dim ? 0 : strides[i], steps[i]);
   } else {
@@ -93,7 +94,6 @@ static void loops_of(const struct node *n, const struct gather *g, const struct 
     for (uint32_t i = 0; i < index->rank; i++) nest_push(nest, index->dim_live[i], 0, steps[i]);
     for (uint32_t i = g->dim + 1; i < x->rank; i++) nest_push(nest, x->dim_live[i], strides[i], 0);
   }
-  nest_merge(nest);
 }
 
 /* May k elements that follow each other move as one? */
@@ -107,51 +107,102 @@ static bool divisible(const struct nest *nest, uint32_t axis_stride, uint32_t k)
   return axis_stride % k == 0;
 }
 
-static sconce_status emit(struct plan *p, const struct node *n) {
-  struct gather g;
-  TRY(gather_of(p, n, &g));
-  const struct tensor *x = tensor_at(p, g.x), *y = arg_tensor(p, n, n->n_args - 1);
-  if (!y) return SCONCE_BAD_GRAPH;
+/* `axis` rows of x are `stride` elements apart; the index tensor says which. */
+static sconce_status emit_loops(struct plan *p, const struct node *n, struct nest nest,
+                                uint32_t index, uint32_t axis, uint32_t stride) {
+  const struct tensor *x, *y = out_tensor(p, n);
   char one[120], two[120];
-  if (x->dtype != y->dtype || x->dim_live[g.dim] > INT32_MAX)
+  TRY(arg_tensor(p, n, 0, &x));
+  if (x->dtype != y->dtype || axis > INT32_MAX)
     return fail(p->err, SCONCE_BAD_GRAPH, "%s becomes %s", tensor_text(x, one),
                 tensor_text(y, two));
-  struct nest nest;
-  loops_of(n, &g, x, tensor_at(p, g.index), &nest);
+  nest_merge(&nest);
   if (nest.rank > LOOPS_MAX)
     return fail(p->err, SCONCE_UNSUPPORTED, "more than %d dims to gather along", LOOPS_MAX);
-  uint32_t strides[RANK_MAX], size = vk_dtype_size(y->dtype);
-  dense_strides(x->dim_live, x->rank, strides);
-  uint32_t stride = strides[g.dim];
+  uint32_t size = vk_dtype_size(y->dtype);
   uint32_t unit = divisible(&nest, stride, 16 / size)  ? 16
                   : divisible(&nest, stride, 4 / size) ? 4
                                                        : size;
   uint32_t k = unit < 4 ? 1 : unit / size;
   struct gather_params u = {.numel = (uint32_t)(tensor_numel(y) / k),
                             .rank = nest.rank,
-                            .axis = x->dim_live[g.dim],
+                            .axis = axis,
                             .axis_stride = stride / k};
   nest.size[nest.rank - 1] /= k;
   for (uint32_t i = 0; i + 1 < nest.rank; i++) nest.stride[0][i] /= k;
   memcpy(u.dims, nest.size, sizeof u.dims);
   memcpy(u.stride, nest.stride[0], sizeof u.stride);
   memcpy(u.step, nest.stride[1], sizeof u.step);
-  const struct kernel *row = choose(p, kernels, &(struct unit){unit});
+  const struct kernel *row;
+  TRY(choose(p, n, kernels, y->dtype, &(struct unit){unit}, &row));
   return dispatch(p, row, &u, div_up(div_up(u.numel, unit < 4 ? 4 / unit : 1), 64),
-                  OPERANDS({g.x}, {g.index}, {out_id(n)}));
+                  OPERANDS({arg_id(n, 0)}, {index}, {out_id(n)}));
 }
 
-#define GATHER(NAME, VARIANT, N_ARGS)                                                              \
-  {                                                                                                \
-    NAME, shape, emit, .variant = VARIANT, .n_args = N_ARGS, .kernels = { kernels }                \
-  }
+static sconce_status emit(struct plan *p, const struct node *n) {
+  struct gather g;
+  TRY(gather_of(p, n, &g));
+  const struct tensor *x = tensor_at(p, g.x);
+  struct nest nest;
+  uint32_t strides[RANK_MAX];
+  loops_of(n, &g, x, tensor_at(p, g.index), &nest);
+  dense_strides(x->dim_live, x->rank, strides);
+  return emit_loops(p, n, nest, g.index, x->dim_live[g.dim], strides[g.dim]);
+}
+
+/* ---- several indices ------------------------------------------------------------------------- */
+
+static bool several(const struct plan *p, const struct node *n) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < arg_count(p, n, 1); i++)
+    count += tensor_at(p, arg_item(p, n, 1, i)) != NULL;
+  return count > 1;
+}
+
+static sconce_status read_several(struct plan *p, const struct node *n, struct indices *ix,
+                                  struct index_loops *loops) {
+  const struct tensor *x;
+  TRY(arg_tensor(p, n, 0, &x));
+  TRY(indices_of(p, n, 1, x, ix));
+  return indices_loops(p, x, ix, loops);
+}
+
+static sconce_status rows_prepare(struct plan *p, struct node *n) {
+  return several(p, n) ? indices_scratch(p, n, 1, 0) : SCONCE_OK;
+}
+
+static sconce_status rows_shape(struct plan *p, const struct node *n) {
+  const struct tensor *x;
+  struct indices ix;
+  struct index_loops loops;
+  if (!several(p, n)) return shape(p, n);
+  TRY(read_several(p, n, &ix, &loops));
+  TRY(arg_tensor(p, n, 0, &x));
+  TRY(indices_check(p, x, &ix));
+  return set_dims(p, out_id(n), loops.dims, loops.rank);
+}
+
+static sconce_status rows_emit(struct plan *p, const struct node *n) {
+  const struct tensor *x;
+  struct indices ix;
+  struct index_loops loops;
+  struct nest nest = {.n_operands = 2};
+  if (!several(p, n)) return emit(p, n);
+  TRY(read_several(p, n, &ix, &loops));
+  TRY(arg_tensor(p, n, 0, &x));
+  TRY(indices_emit(p, n, x, &ix, n->extra[0]));
+  for (uint32_t i = 0; i < loops.rank; i++)
+    nest_push(&nest, loops.dims[i], loops.stride[i], loops.step[i]);
+  return emit_loops(p, n, nest, n->extra[0], indices_rows(x, &ix), indices_row(x, &ix));
+}
+
+#define GATHER(NAME, PORTABLE, CODE, N_ARGS)                                                       \
+  {NAME, shape, emit, .also = PORTABLE, .code = CODE, .n_args = N_ARGS, .tables = TABLES(kernels)}
 
 const struct op ops_gather[] = {
-    GATHER("aten.index.Tensor", ROWS, 3),
-    GATHER("aten::index.Tensor_out", ROWS, 3),
-    GATHER("aten.index_select.default", SELECTS, 4),
-    GATHER("aten::index_select.out", SELECTS, 4),
-    GATHER("aten.gather.default", ELEMENTS, 5),
-    GATHER("aten::gather.out", ELEMENTS, 5),
+    {"aten.index.Tensor", rows_shape, rows_emit, rows_prepare, .also = "aten::index.Tensor_out",
+     .code = ROWS, .n_args = 3, .tables = TABLES(kernels, indices_kernels)},
+    GATHER("aten.index_select.default", "aten::index_select.out", SELECTS, 4),
+    GATHER("aten.gather.default", "aten::gather.out", ELEMENTS, 5),
     {0},
 };

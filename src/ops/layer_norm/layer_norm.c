@@ -3,15 +3,10 @@
 
 #include "layer_norm.wgsl.h"
 
-static bool is_f16(const void *problem, const struct caps *caps) {
-  (void)caps;
-  return ((const struct tensor *)problem)->dtype == VK_FLOAT16;
-}
-
 /* tile[0]: rows of a workgroup. */
 static const struct kernel kernels[] = {
-    {"f16", &layer_norm_wgsl, "use=elem_f16", 0, is_f16, {2}, 64, 512},
-    {"f32", &layer_norm_wgsl, "use=elem_f32", 0, NULL, {1}, 64, 512},
+    {"f16", &layer_norm_wgsl, "use=elem_f16", OF_F16, .tile = {2}, .workgroup_bytes = 512},
+    {"f32", &layer_norm_wgsl, "use=elem_f32", OF_F32, .tile = {1}, .workgroup_bytes = 512},
     {0},
 };
 
@@ -33,8 +28,8 @@ static sconce_status trailing(struct plan *p, const struct node *n, const struct
 static sconce_status check_affine(struct plan *p, const struct node *n, uint32_t i,
                                   const struct tensor *x, uint32_t cols) {
   if (arg_is_null(p, n, i)) return SCONCE_OK;
-  const struct tensor *t = arg_tensor(p, n, i);
-  if (!t) return SCONCE_BAD_GRAPH;
+  const struct tensor *t;
+  TRY(arg_tensor(p, n, i, &t));
   char text[120];
   if (t->dtype != x->dtype || tensor_numel(t) != cols)
     return fail(p->err, SCONCE_BAD_GRAPH, "argument %u is %s for rows of %u", i,
@@ -43,9 +38,9 @@ static sconce_status check_affine(struct plan *p, const struct node *n, uint32_t
 }
 
 static sconce_status shape(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, X);
-  if (!x) return SCONCE_BAD_GRAPH;
-  if (x->dtype != VK_FLOAT32 && x->dtype != VK_FLOAT16)
+  const struct tensor *x;
+  TRY(arg_tensor(p, n, X, &x));
+  if (!tensor_is_float(x))
     return fail(p->err, SCONCE_UNSUPPORTED, "the norm of a %s tensor", vk_dtype_name(x->dtype));
   if (arg_count(p, n, OUT) != 3)
     return fail(p->err, SCONCE_BAD_GRAPH, "%u results, expected 3", arg_count(p, n, OUT));
@@ -58,21 +53,21 @@ static sconce_status shape(struct plan *p, const struct node *n) {
 }
 
 static sconce_status emit(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, X);
-  uint32_t count, cols = 1;
+  const struct tensor *x;
+  TRY(arg_tensor(p, n, X, &x));
+  uint32_t count, rows = 1, cols = 1;
   double eps;
   TRY(trailing(p, n, x, &count));
   TRY(arg_float(p, n, EPS, &eps));
+  for (uint32_t i = 0; i < x->rank - count; i++) rows *= x->dim_live[i];
   for (uint32_t i = x->rank - count; i < x->rank; i++) cols *= x->dim_live[i];
   TRY(check_affine(p, n, WEIGHT, x, cols));
   TRY(check_affine(p, n, BIAS, x, cols));
   bool weight = !arg_is_null(p, n, WEIGHT), bias = !arg_is_null(p, n, BIAS);
-  struct layer_norm_params u = {.rows = (uint32_t)(tensor_numel(x) / cols),
-                                .cols = cols,
-                                .eps = (float)eps,
-                                .affine = (weight ? 1u : 0) | (bias ? 2u : 0)};
-  const struct kernel *row = choose(p, kernels, x);
-  if (!row) return p->err->status;
+  struct layer_norm_params u = {
+      .rows = rows, .cols = cols, .eps = (float)eps, .affine = (weight ? 1u : 0) | (bias ? 2u : 0)};
+  const struct kernel *row;
+  TRY(choose(p, n, kernels, x->dtype, NULL, &row));
   uint32_t id = arg_id(n, X); /* stands in for what is not there */
   return dispatch(p, row, &u, div_up(u.rows, row->tile[0]),
                   OPERANDS({id}, {weight ? arg_id(n, WEIGHT) : id}, {bias ? arg_id(n, BIAS) : id},
@@ -82,6 +77,6 @@ static sconce_status emit(struct plan *p, const struct node *n) {
 
 const struct op ops_layer_norm[] = {
     {"aten.native_layer_norm.default", shape, emit, .n_args = ARGS, .flags = OP_LIST,
-     .kernels = {kernels}},
+     .also = "aten::native_layer_norm.out", .tables = TABLES(kernels)},
     {0},
 };

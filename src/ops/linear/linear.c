@@ -15,80 +15,51 @@ struct problem {
 };
 
 /* Above 8 rows the tile is ahead. */
-static bool fits_matvec(const void *problem, const struct caps *caps) {
+static bool fits_matvec(const void *problem) {
   const struct problem *q = problem;
-  (void)caps;
   return q->u.batch == 1 && q->u.m <= 8 && q->u.k && q->u.k % 4 == 0 && q->u.w_k == 1 &&
          q->u.bias_m == 0 && q->words && !q->mixed;
 }
-static bool fits_matvec64(const void *problem, const struct caps *caps) {
-  return fits_matvec(problem, caps) && ((const struct problem *)problem)->u.k >= 256;
+static bool fits_matvec64(const void *problem) {
+  return fits_matvec(problem) && ((const struct problem *)problem)->u.k >= 256;
 }
 static bool fits_tile(const struct problem *q) { return q->u.k % 4 == 0 && q->words && !q->mixed; }
-static bool fits_nk(const void *problem, const struct caps *caps) {
+static bool fits_nk(const void *problem) {
   const struct problem *q = problem;
-  (void)caps;
   return fits_tile(q) && q->u.w_k == 1;
 }
-static bool fits_kn(const void *problem, const struct caps *caps) {
+static bool fits_kn(const void *problem) {
   const struct problem *q = problem;
-  (void)caps;
   return fits_tile(q) && q->u.w_n == 1 && q->u.n % 4 == 0;
 }
 
 /* A tile is the columns of y that a workgroup takes, and the rows. */
-#define TABLE(name, suffix, types, elems)                                                          \
-  static const struct kernel name[] = {                                                            \
-      {"matvec64_" suffix,                                                                         \
-       &matvec_wgsl,                                                                               \
-       "L=64u use=lanes_subgroup " types,                                                          \
-       NEEDS_SUBGROUPS,                                                                            \
-       fits_matvec64,                                                                              \
-       {16, 1},                                                                                    \
-       256,                                                                                        \
-       1024},                                                                                      \
-      {"matvec16_" suffix,                                                                         \
-       &matvec_wgsl,                                                                               \
-       "L=16u use=lanes_subgroup " types,                                                          \
-       NEEDS_SUBGROUPS,                                                                            \
-       fits_matvec,                                                                                \
-       {64, 1},                                                                                    \
-       256,                                                                                        \
-       1024},                                                                                      \
-      {"matvec64_memory_" suffix,                                                                  \
-       &matvec_wgsl,                                                                               \
-       "L=64u use=lanes_memory " types,                                                            \
-       0,                                                                                          \
-       fits_matvec64,                                                                              \
-       {16, 1},                                                                                    \
-       256,                                                                                        \
-       4096},                                                                                      \
-      {"matvec16_memory_" suffix,                                                                  \
-       &matvec_wgsl,                                                                               \
-       "L=16u use=lanes_memory " types,                                                            \
-       0,                                                                                          \
-       fits_matvec,                                                                                \
-       {64, 1},                                                                                    \
-       256,                                                                                        \
-       4096},                                                                                      \
-      {"matmul_nk_" suffix, &matmul_wgsl, types, 0, fits_nk, {64, 64}, 256, 16384},                \
-      {"matmul_kn_" suffix,                                                                        \
-       &matmul_wgsl,                                                                               \
-       "K_LAST=false " types,                                                                      \
-       0,                                                                                          \
-       fits_kn,                                                                                    \
-       {64, 64},                                                                                   \
-       256,                                                                                        \
-       16384},                                                                                     \
-      {"plain_" suffix, &matmul_plain_wgsl, elems, 0, NULL, {0}, 64, 0},                           \
-      {0},                                                                                         \
+#define MATVEC(NAME, SET, DTYPE, NEEDS, FITS, COLS, BYTES)                                         \
+  {NAME, &matvec_wgsl, SET, DTYPE, NEEDS, FITS, {COLS, 1}, .threads = 256, .workgroup_bytes = BYTES}
+#define MATMUL(NAME, SET, DTYPE, FITS)                                                             \
+  {NAME, &matmul_wgsl, SET, DTYPE, 0, FITS, {64, 64}, .threads = 256, .workgroup_bytes = 16384}
+#define ROWS(T, DTYPE, TYPES)                                                                      \
+  MATVEC("matvec64_" T, "L=64u use=lanes_subgroup " TYPES, DTYPE, NEEDS_SUBGROUPS, fits_matvec64,  \
+         16, 1024),                                                                                \
+      MATVEC("matvec16_" T, "L=16u use=lanes_subgroup " TYPES, DTYPE, NEEDS_SUBGROUPS,             \
+             fits_matvec, 64, 1024),                                                               \
+      MATVEC("matvec64_memory_" T, "L=64u use=lanes_memory " TYPES, DTYPE, 0, fits_matvec64, 16,   \
+             4096),                                                                                \
+      MATVEC("matvec16_memory_" T, "L=16u use=lanes_memory " TYPES, DTYPE, 0, fits_matvec, 64,     \
+             4096),                                                                                \
+      MATMUL("matmul_nk_" T, TYPES, DTYPE, fits_nk),                                               \
+      MATMUL("matmul_kn_" T, "K_LAST=false " TYPES, DTYPE, fits_kn), {                             \
+    "plain_" T, &matmul_plain_wgsl, "use=elem_" T, DTYPE, .threads = 64, .reference = true         \
   }
-TABLE(kernels_f32, "f32", "use=quad_f32 use=elem_f32", "use=elem_f32");
-TABLE(kernels_f16, "f16", "use=quad_f16 use=elem_f16", "use=elem_f16");
+static const struct kernel kernels[] = {
+    ROWS("f32", OF_F32, "use=quad_f32 use=elem_f32"),
+    ROWS("f16", OF_F16, "use=quad_f16 use=elem_f16"),
+    {0},
+};
 
 /* ---- emit ------------------------------------------------------------------------------------ */
 
-static uint64_t groups_of(const struct kernel *row, const struct problem *q) {
+static uint64_t workgroups_of(const struct kernel *row, const struct problem *q) {
   const struct linear_params *u = &q->u;
   if (row->wgsl == &matmul_plain_wgsl)
     return div_up((uint64_t)u->batch * u->m * u->cols, row->threads * (q->half ? 2 : 1));
@@ -108,7 +79,7 @@ static sconce_status emit_part(struct plan *p, const struct kernel *row, struct 
     q.u.n = (uint32_t)(n - n0 < step ? n - n0 : step);
     struct operand w = {q.w};
     if (splits) w = rows_part(p, q.w, w_row, n0, q.u.n);
-    TRY(dispatch(p, row, &q.u, groups_of(row, &q),
+    TRY(dispatch(p, row, &q.u, workgroups_of(row, &q),
                  OPERANDS(rows_part(p, q.x, x_row, m0, (uint64_t)q.u.m * q.u.batch), w,
                           {q.u.bias ? q.bias : q.w, 0, q.u.bias ? 0 : 4},
                           rows_part(p, q.y, y_row, m0, (uint64_t)q.u.m * q.u.batch))));
@@ -116,7 +87,7 @@ static sconce_status emit_part(struct plan *p, const struct kernel *row, struct 
   return SCONCE_OK;
 }
 
-static sconce_status emit_problem(struct plan *p, struct problem *q) {
+static sconce_status emit_problem(struct plan *p, const struct node *n, struct problem *q) {
   const struct tensor *x = tensor_at(p, q->x), *w = tensor_at(p, q->w), *y = tensor_at(p, q->y);
   TRY(float_check(p, x, "x"));
   TRY(float_check(p, w, "the weight"));
@@ -128,8 +99,8 @@ static sconce_status emit_problem(struct plan *p, struct problem *q) {
   q->words = !q->half || q->u.n % 2 == 0 || (q->u.m == 1 && q->u.batch == 1);
   q->u.w_half = is_half(w);
   q->u.cols = q->u.n;
-  const struct kernel *row = choose(p, q->half ? kernels_f16 : kernels_f32, q);
-  if (!row) return p->err->status;
+  const struct kernel *row;
+  TRY(choose(p, n, kernels, x->dtype, q, &row));
   const uint32_t m = q->u.m;
   const uint64_t size = q->half ? 2 : 4;
   const bool splits = q->u.batch == 1 && q->u.bias_m == 0;
@@ -145,8 +116,9 @@ static sconce_status emit_problem(struct plan *p, struct problem *q) {
  */
 
 static sconce_status linear_check(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0), *w = arg_tensor(p, n, 1);
-  if (!x || !w) return SCONCE_BAD_GRAPH;
+  const struct tensor *x, *w;
+  TRY(arg_tensor(p, n, 0, &x));
+  TRY(arg_tensor(p, n, 1, &w));
   char a[120], b[120];
   if (w->rank != 2 || x->rank == 0 || x->dim_live[x->rank - 1] != w->dim_live[1])
     return fail(p->err, SCONCE_BAD_GRAPH, "x is %s, the weight %s", tensor_text(x, a),
@@ -156,13 +128,19 @@ static sconce_status linear_check(struct plan *p, const struct node *n) {
 
 static sconce_status linear_shape(struct plan *p, const struct node *n) {
   TRY(linear_check(p, n));
-  const struct tensor *x = arg_tensor(p, n, 0), *w = arg_tensor(p, n, 1);
+  const struct tensor *x, *w;
+  TRY(arg_tensor(p, n, 0, &x));
+  TRY(arg_tensor(p, n, 1, &w));
+  uint32_t bias;
+  TRY(rows_bias(p, n, 2, w->dim_live[0], &bias));
   return rows_shape(p, out_id(n), x, w->dim_live[0]);
 }
 
 static sconce_status linear_emit(struct plan *p, const struct node *n) {
   TRY(linear_check(p, n));
-  const struct tensor *x = arg_tensor(p, n, 0), *w = arg_tensor(p, n, 1);
+  const struct tensor *x, *w;
+  TRY(arg_tensor(p, n, 0, &x));
+  TRY(arg_tensor(p, n, 1, &w));
   const uint32_t k = w->dim_live[1];
   struct problem q = {.x = arg_id(n, 0), .w = arg_id(n, 1), .bias = arg_id(n, 2), .y = out_id(n)};
   q.u = (struct linear_params){.batch = 1,
@@ -175,7 +153,7 @@ static sconce_status linear_emit(struct plan *p, const struct node *n) {
                                .alpha = 1,
                                .beta = 1};
   TRY(rows_bias(p, n, 2, q.u.n, &q.u.bias));
-  return emit_problem(p, &q);
+  return emit_problem(p, n, &q);
 }
 
 /* ---- aten.mm: [a, b, y]; aten.bmm: the same with a batch; aten.addmm: [self, a, b, beta, alpha,
@@ -186,10 +164,9 @@ enum { MM, BMM, ADDMM };
 /* The operands, after a check of their dims. */
 static sconce_status mm_check(struct plan *p, const struct node *n, const struct tensor **a,
                               const struct tensor **b) {
-  const uint32_t at = n->op->variant == ADDMM, rank = n->op->variant == BMM ? 3 : 2;
-  *a = arg_tensor(p, n, at);
-  *b = arg_tensor(p, n, at + 1);
-  if (!*a || !*b) return SCONCE_BAD_GRAPH;
+  const uint32_t at = n->op->code == ADDMM, rank = n->op->code == BMM ? 3 : 2;
+  TRY(arg_tensor(p, n, at, a));
+  TRY(arg_tensor(p, n, at + 1, b));
   const uint32_t *da = (*a)->dim_live, *db = (*b)->dim_live;
   char one[120], two[120];
   if ((*a)->rank == rank && (*b)->rank == rank && da[rank - 1] == db[rank - 2] &&
@@ -208,11 +185,11 @@ static sconce_status mm_shape(struct plan *p, const struct node *n) {
 
 /* What addmm adds: anything that broadcasts to (m, n). */
 static sconce_status addmm_bias(struct plan *p, const struct node *n, struct problem *q) {
-  const struct tensor *self = arg_tensor(p, n, 0);
+  const struct tensor *self;
+  TRY(arg_tensor(p, n, 0, &self));
   double beta, alpha;
   TRY(arg_float(p, n, 3, &beta));
   TRY(arg_float(p, n, 4, &alpha));
-  if (!self) return SCONCE_BAD_GRAPH;
   TRY(float_check(p, self, "what is added"));
   const uint32_t cols = self->rank ? self->dim_live[self->rank - 1] : 1;
   const uint32_t rows = self->rank > 1 ? self->dim_live[0] : 1;
@@ -232,7 +209,7 @@ static sconce_status addmm_bias(struct plan *p, const struct node *n, struct pro
 static sconce_status mm_emit(struct plan *p, const struct node *n) {
   const struct tensor *a, *b;
   TRY(mm_check(p, n, &a, &b));
-  const uint32_t at = n->op->variant == ADDMM, rank = a->rank;
+  const uint32_t at = n->op->code == ADDMM, rank = a->rank;
   struct problem q = {.x = arg_id(n, at), .w = arg_id(n, at + 1), .y = out_id(n)};
   q.u = (struct linear_params){.batch = rank == 3 ? a->dim_live[0] : 1,
                                .m = a->dim_live[rank - 2],
@@ -241,15 +218,18 @@ static sconce_status mm_emit(struct plan *p, const struct node *n) {
                                .w_n = 1,
                                .w_k = b->dim_live[rank - 1],
                                .alpha = 1};
-  if (n->op->variant == ADDMM) TRY(addmm_bias(p, n, &q));
-  return emit_problem(p, &q);
+  if (n->op->code == ADDMM) TRY(addmm_bias(p, n, &q));
+  return emit_problem(p, n, &q);
 }
 
-#define TABLES {kernels_f32, kernels_f16}
 const struct op ops_linear[] = {
-    {"aten.linear.default", linear_shape, linear_emit, .n_args = 4, .kernels = TABLES},
-    {"aten.mm.default", mm_shape, mm_emit, .n_args = 3, .variant = MM, .kernels = TABLES},
-    {"aten.bmm.default", mm_shape, mm_emit, .n_args = 3, .variant = BMM, .kernels = TABLES},
-    {"aten.addmm.default", mm_shape, mm_emit, .n_args = 6, .variant = ADDMM, .kernels = TABLES},
+    {"aten.linear.default", linear_shape, linear_emit, .also = "aten::linear.out", .n_args = 4,
+     .tables = TABLES(kernels)},
+    {"aten.mm.default", mm_shape, mm_emit, .also = "aten::mm.out", .n_args = 3, .code = MM,
+     .tables = TABLES(kernels)},
+    {"aten.bmm.default", mm_shape, mm_emit, .also = "aten::bmm.out", .n_args = 3, .code = BMM,
+     .tables = TABLES(kernels)},
+    {"aten.addmm.default", mm_shape, mm_emit, .also = "aten::addmm.out", .n_args = 6, .code = ADDMM,
+     .tables = TABLES(kernels)},
     {0},
 };

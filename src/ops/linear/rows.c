@@ -46,8 +46,8 @@ sconce_status rows_bias(struct plan *p, const struct node *n, uint32_t arg, uint
                         uint32_t *kind) {
   *kind = 0;
   if (arg_is_null(p, n, arg)) return SCONCE_OK;
-  const struct tensor *bias = arg_tensor(p, n, arg);
-  if (!bias) return SCONCE_BAD_GRAPH;
+  const struct tensor *bias;
+  TRY(arg_tensor(p, n, arg, &bias));
   TRY(float_check(p, bias, "the bias"));
   if (tensor_numel(bias) < cols)
     return fail(p->err, SCONCE_BAD_GRAPH, "a bias of %u for %u columns",
@@ -57,7 +57,7 @@ sconce_status rows_bias(struct plan *p, const struct node *n, uint32_t arg, uint
 }
 
 sconce_status float_check(struct plan *p, const struct tensor *t, const char *what) {
-  if (t->dtype == VK_FLOAT32 || t->dtype == VK_FLOAT16) return SCONCE_OK;
+  if (tensor_is_float(t)) return SCONCE_OK;
   return fail(p->err, SCONCE_UNSUPPORTED, "%s is %s, expected float32 or float16", what,
               vk_dtype_name(t->dtype));
 }

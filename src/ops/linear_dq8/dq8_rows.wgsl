@@ -1,6 +1,6 @@
 // What 8 bits keep of x: y[m, k] = s · (q − z), q = clamp(round(x / s) + z, −128, 127), with a scale
 // and a zero point a row. One thread per element; y is float32, so that nothing else is lost.
-// uses: grid either divide
+// uses: grid either exact_divide
 override WG: u32 = 64u;
 struct Params {
   m: u32,
@@ -32,6 +32,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let m = p.first + i / p.k;
   let scale = either_get(scales[either_word(m, p.half)], m, p.half);
   let zero = zero_of(m);
-  let v = round(elem_get(x[i / ELEMS], i % ELEMS) * divide(1.0, scale));
+  let v = round(elem_get(x[i / ELEMS], i % ELEMS) * exact_divide(1.0, scale));
   y[i] = scale * (clamp(v + zero, -128.0, 127.0) - zero);
 }

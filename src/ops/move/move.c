@@ -106,7 +106,8 @@ static uint32_t repeated(uint32_t fill, uint32_t size) {
   return size <= 2 ? (fill & 0xffff) * 0x00010001u : fill;
 }
 
-sconce_status move_emit(struct plan *p, struct move *m, uint32_t x, uint32_t y) {
+sconce_status move_emit(struct plan *p, const struct node *n, struct move *m, uint32_t x,
+                        uint32_t y) {
   const struct tensor *from = tensor_at(p, x), *to = tensor_at(p, y);
   if (!from || !to) return fail(p->err, SCONCE_BAD_GRAPH, "what is moved is no tensor");
   char one[120], two[120];
@@ -135,6 +136,7 @@ sconce_status move_emit(struct plan *p, struct move *m, uint32_t x, uint32_t y) 
     u.start[i] = (uint32_t)m->from[i];
     u.stride[i] = (uint32_t)m->stride[i];
   }
-  const struct kernel *row = choose(p, move_kernels, &(struct unit){unit});
+  const struct kernel *row;
+  TRY(choose(p, n, move_kernels, to->dtype, &(struct unit){unit}, &row));
   return dispatch(p, row, &u, div_up(u.n, 64), OPERANDS({x}, {y}));
 }

@@ -24,6 +24,8 @@ SCONCE_CHECK sconce_status move_push(struct plan *p, struct move *m, uint32_t di
 /* Loops over y's live dims, with x's strides where x has y's rank. */
 SCONCE_CHECK sconce_status move_begin(struct plan *p, struct move *m, const struct tensor *y,
                                       const struct tensor *x);
-SCONCE_CHECK sconce_status move_emit(struct plan *p, struct move *m, uint32_t x, uint32_t y);
+/* n's operator lists move_kernels. */
+SCONCE_CHECK sconce_status move_emit(struct plan *p, const struct node *n, struct move *m,
+                                     uint32_t x, uint32_t y);
 
 #endif

@@ -21,8 +21,8 @@ static sconce_status order_of(struct plan *p, const struct node *n, const struct
   uint32_t a = 0, b = 1, count = 0, seen = 0;
   int64_t list[RANK_MAX];
   for (uint32_t i = 0; i < x->rank; i++) order[i] = i;
-  if (n->op->variant != BY_LIST) {
-    if (n->op->variant == BY_PAIR) {
+  if (n->op->code != BY_LIST) {
+    if (n->op->code == BY_PAIR) {
       TRY(arg_dim(p, n, 1, x->rank, &a));
       TRY(arg_dim(p, n, 2, x->rank, &b));
     }
@@ -42,8 +42,8 @@ static sconce_status order_of(struct plan *p, const struct node *n, const struct
 }
 
 static sconce_status permute_shape(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0);
-  if (!x) return SCONCE_BAD_GRAPH;
+  const struct tensor *x;
+  TRY(arg_tensor(p, n, 0, &x));
   uint32_t order[RANK_MAX], dims[RANK_MAX];
   TRY(order_of(p, n, x, order));
   for (uint32_t i = 0; i < x->rank; i++) dims[i] = x->dim_live[order[i]];
@@ -51,8 +51,8 @@ static sconce_status permute_shape(struct plan *p, const struct node *n) {
 }
 
 static sconce_status permute_emit(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0);
-  if (!x) return SCONCE_BAD_GRAPH;
+  const struct tensor *x;
+  TRY(arg_tensor(p, n, 0, &x));
   uint32_t order[RANK_MAX];
   int64_t strides[RANK_MAX];
   TRY(order_of(p, n, x, order));
@@ -60,15 +60,15 @@ static sconce_status permute_emit(struct plan *p, const struct node *n) {
   struct move m = {0};
   for (uint32_t i = 0; i < x->rank; i++)
     TRY(move_push(p, &m, x->dim_live[order[i]], strides[order[i]]));
-  return move_emit(p, &m, arg_id(n, 0), out_id(n));
+  return move_emit(p, n, &m, arg_id(n, 0), out_id(n));
 }
 
 /* ---- expand and repeat ----------------------------------------------------------------------- */
 
 /* [x, size, implicit, out]: -1 keeps a dim of x. */
 static sconce_status expand_shape(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0);
-  if (!x) return SCONCE_BAD_GRAPH;
+  const struct tensor *x;
+  TRY(arg_tensor(p, n, 0, &x));
   int64_t sizes[RANK_MAX];
   uint32_t rank, dims[RANK_MAX];
   TRY(arg_ints(p, n, 1, sizes, RANK_MAX, &rank));
@@ -85,7 +85,7 @@ static sconce_status expand_shape(struct plan *p, const struct node *n) {
 }
 
 /* y is x broadcast to y's live dims. */
-static sconce_status emit_broadcast(struct plan *p, uint32_t x, uint32_t y) {
+static sconce_status emit_broadcast(struct plan *p, const struct node *n, uint32_t x, uint32_t y) {
   const struct tensor *from = tensor_at(p, x), *to = tensor_at(p, y);
   int64_t strides[RANK_MAX];
   struct move m = {0};
@@ -94,14 +94,15 @@ static sconce_status emit_broadcast(struct plan *p, uint32_t x, uint32_t y) {
     bool repeats = i + from->rank < to->rank || from->dim_live[i + from->rank - to->rank] == 1;
     TRY(move_push(p, &m, to->dim_live[i], repeats ? 0 : strides[i + from->rank - to->rank]));
   }
-  return move_emit(p, &m, x, y);
+  return move_emit(p, n, &m, x, y);
 }
 
 static sconce_status expand_emit(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0), *y = arg_tensor(p, n, n->n_args - 1);
-  if (!x || !y || x->rank > y->rank)
-    return fail(p->err, SCONCE_BAD_GRAPH, "an expansion to a smaller rank");
-  return emit_broadcast(p, arg_id(n, 0), out_id(n));
+  const struct tensor *x, *y = out_tensor(p, n);
+  TRY(arg_tensor(p, n, 0, &x));
+  if (x->rank > y->rank)
+    return fail(p->err, SCONCE_BAD_GRAPH, "an expansion from rank %u to %u", x->rank, y->rank);
+  return emit_broadcast(p, n, arg_id(n, 0), out_id(n));
 }
 
 /* [x, repeats, out]: repeats may be longer than x's dims. */
@@ -117,8 +118,8 @@ static sconce_status repeats_of(struct plan *p, const struct node *n, const stru
 }
 
 static sconce_status repeat_shape(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0);
-  if (!x) return SCONCE_BAD_GRAPH;
+  const struct tensor *x;
+  TRY(arg_tensor(p, n, 0, &x));
   int64_t repeats[RANK_MAX];
   uint32_t rank, dims[RANK_MAX];
   TRY(repeats_of(p, n, x, repeats, &rank));
@@ -132,8 +133,8 @@ static sconce_status repeat_shape(struct plan *p, const struct node *n) {
 }
 
 static sconce_status repeat_emit(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0), *y = arg_tensor(p, n, 2);
-  if (!x || !y) return SCONCE_BAD_GRAPH;
+  const struct tensor *x, *y = out_tensor(p, n);
+  TRY(arg_tensor(p, n, 0, &x));
   int64_t repeats[RANK_MAX], strides[RANK_MAX];
   uint32_t rank;
   TRY(repeats_of(p, n, x, repeats, &rank));
@@ -144,15 +145,15 @@ static sconce_status repeat_emit(struct plan *p, const struct node *n) {
     TRY(move_push(p, &m, old ? y->dim_live[i] / old : 0, 0));
     TRY(move_push(p, &m, old, old == 1 ? 0 : strides[k]));
   }
-  return move_emit(p, &m, arg_id(n, 0), out_id(n));
+  return move_emit(p, n, &m, arg_id(n, 0), out_id(n));
 }
 
 /* ---- flip ------------------------------------------------------------------------------------ */
 
 /* [x, dims, out] */
 static sconce_status flip_emit(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0), *y = arg_tensor(p, n, 2);
-  if (!x || !y) return SCONCE_BAD_GRAPH;
+  const struct tensor *x, *y = out_tensor(p, n);
+  TRY(arg_tensor(p, n, 0, &x));
   int64_t list[RANK_MAX];
   uint32_t count, seen = 0;
   TRY(arg_ints(p, n, 1, list, RANK_MAX, &count));
@@ -166,7 +167,7 @@ static sconce_status flip_emit(struct plan *p, const struct node *n) {
     m.base += (x->dim_live[dim] - 1) * m.stride[dim];
     m.stride[dim] = -m.stride[dim];
   }
-  return move_emit(p, &m, arg_id(n, 0), out_id(n));
+  return move_emit(p, n, &m, arg_id(n, 0), out_id(n));
 }
 
 /* ---- pad ------------------------------------------------------------------------------------- */
@@ -183,7 +184,10 @@ static sconce_status pads_of(struct plan *p, const struct node *n, const struct 
     uint32_t pair = x->rank - 1 - i;
     bool given = pair < count / 2;
     left[i] = given ? pads[2 * pair] : 0;
-    int64_t size = (int64_t)x->dim_live[i] + left[i] + (given ? pads[2 * pair + 1] : 0);
+    const int64_t right = given ? pads[2 * pair + 1] : 0;
+    if (left[i] != (int32_t)left[i] || right != (int32_t)right)
+      return fail(p->err, SCONCE_BAD_ARGUMENT, "pads of %" PRId64 " and %" PRId64, left[i], right);
+    int64_t size = (int64_t)x->dim_live[i] + left[i] + right;
     if (size < 0 || size > INT32_MAX)
       return fail(p->err, SCONCE_BAD_ARGUMENT, "dim %u becomes %" PRId64, i, size);
     dims[i] = (uint32_t)size;
@@ -192,33 +196,17 @@ static sconce_status pads_of(struct plan *p, const struct node *n, const struct 
 }
 
 static sconce_status pad_shape(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0);
-  if (!x) return SCONCE_BAD_GRAPH;
+  const struct tensor *x;
+  TRY(arg_tensor(p, n, 0, &x));
   int64_t left[RANK_MAX];
   uint32_t dims[RANK_MAX];
   TRY(pads_of(p, n, x, left, dims));
   return set_dims(p, out_id(n), dims, x->rank);
 }
 
-static uint32_t element_bits(enum vk_dtype dtype, double value) {
-  float single = (float)value;
-  uint32_t bits;
-  switch (dtype) {
-  case VK_FLOAT32:
-    memcpy(&bits, &single, sizeof bits);
-    return bits;
-  case VK_FLOAT16:
-    return half_from_float(single);
-  case VK_BOOL:
-    return value != 0;
-  default:
-    return (uint32_t)(int64_t)value;
-  }
-}
-
 static sconce_status pad_emit(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0), *y = arg_tensor(p, n, 3);
-  if (!x || !y) return SCONCE_BAD_GRAPH;
+  const struct tensor *x, *y = out_tensor(p, n);
+  TRY(arg_tensor(p, n, 0, &x));
   uint32_t dims[RANK_MAX];
   int64_t left[RANK_MAX];
   double value;
@@ -226,12 +214,12 @@ static sconce_status pad_emit(struct plan *p, const struct node *n) {
   TRY(pads_of(p, n, x, left, dims));
   TRY(arg_float_or(p, n, 2, 0, &value));
   TRY(move_begin(p, &m, y, x));
-  m.fill = element_bits(y->dtype, value);
+  m.fill = y->dtype == VK_FLOAT16 ? half_from_float((float)value) : number_bits(y->dtype, value);
   for (uint32_t i = 0; i < x->rank; i++) {
     m.from[i] = left[i];
     m.size[i] = x->dim_live[i];
   }
-  return move_emit(p, &m, arg_id(n, 0), out_id(n));
+  return move_emit(p, n, &m, arg_id(n, 0), out_id(n));
 }
 
 /* ---- pixel shuffle --------------------------------------------------------------------------- */
@@ -249,8 +237,8 @@ static sconce_status factor_of(struct plan *p, const struct node *n, const struc
 }
 
 static sconce_status shuffle_shape(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0);
-  if (!x) return SCONCE_BAD_GRAPH;
+  const struct tensor *x;
+  TRY(arg_tensor(p, n, 0, &x));
   uint32_t r = 1, dims[RANK_MAX];
   TRY(factor_of(p, n, x, &r));
   memcpy(dims, x->dim_live, sizeof dims);
@@ -261,8 +249,8 @@ static sconce_status shuffle_shape(struct plan *p, const struct node *n) {
 }
 
 static sconce_status shuffle_emit(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0);
-  if (!x) return SCONCE_BAD_GRAPH;
+  const struct tensor *x;
+  TRY(arg_tensor(p, n, 0, &x));
   uint32_t r = 1;
   int64_t strides[RANK_MAX];
   TRY(factor_of(p, n, x, &r));
@@ -276,55 +264,73 @@ static sconce_status shuffle_emit(struct plan *p, const struct node *n) {
   TRY(move_push(p, &m, r, channel * r));
   TRY(move_push(p, &m, dims[2], 1));
   TRY(move_push(p, &m, r, channel));
-  return move_emit(p, &m, arg_id(n, 0), out_id(n));
+  return move_emit(p, n, &m, arg_id(n, 0), out_id(n));
 }
 
 /* ---- copy into ------------------------------------------------------------------------------- */
 
 /* What lives in x's memory has its elements already. */
-static sconce_status copy_to(struct plan *p, uint32_t x, uint32_t y) {
+static sconce_status copy_to(struct plan *p, const struct node *n, uint32_t x, uint32_t y) {
   const struct tensor *from = tensor_at(p, x), *to = tensor_at(p, y);
   if (!from || !to || from->rank > to->rank)
     return fail(p->err, SCONCE_BAD_GRAPH, "the target has a smaller rank or is no tensor");
-  return from->root == to->root ? SCONCE_OK : emit_broadcast(p, x, y);
+  return from->root == to->root ? SCONCE_OK : emit_broadcast(p, n, x, y);
+}
+
+static sconce_status copy_shape(struct plan *p, const struct node *n) {
+  const struct tensor *self, *source;
+  char one[120], two[120];
+  TRY(arg_tensor(p, n, 0, &self));
+  TRY(arg_tensor(p, n, 1, &source));
+  bool fits = source->rank <= self->rank;
+  for (uint32_t i = 1; fits && i <= source->rank; i++) {
+    uint32_t from = source->dim_live[source->rank - i];
+    fits = from == 1 || from == self->dim_live[self->rank - i];
+  }
+  if (!fits)
+    return fail(p->err, SCONCE_BAD_ARGUMENT, "%s does not broadcast to %s",
+                tensor_text(source, one), tensor_text(self, two));
+  return shape_same(p, n);
 }
 
 /* [self, source, non_blocking, out]: self, which is also the result, takes the source's elements.
  */
 static sconce_status copy_into(struct plan *p, const struct node *n) {
-  const struct tensor *self = arg_tensor(p, n, 0), *out = tensor_at(p, out_id(n));
-  if (!self || !arg_tensor(p, n, 1) || !out) return SCONCE_BAD_GRAPH;
-  TRY(copy_to(p, arg_id(n, 1), arg_id(n, 0)));
-  return out->root == self->root ? SCONCE_OK : copy_to(p, arg_id(n, 1), out_id(n));
+  const struct tensor *self, *source, *out = out_tensor(p, n);
+  TRY(arg_tensor(p, n, 0, &self));
+  TRY(arg_tensor(p, n, 1, &source));
+  TRY(copy_to(p, n, arg_id(n, 1), arg_id(n, 0)));
+  return out->root == self->root ? SCONCE_OK : copy_to(p, n, arg_id(n, 1), out_id(n));
 }
 
-#define MOVE(NAME, SHAPE, EMIT, N_ARGS)                                                            \
-  {                                                                                                \
-    NAME, SHAPE, EMIT, .n_args = N_ARGS, .kernels = { move_kernels }                               \
-  }
-#define PERMUTE(NAME, VARIANT, N_ARGS)                                                             \
-  {                                                                                                \
-    NAME, permute_shape, permute_emit, .variant = VARIANT, .n_args = N_ARGS, .kernels = {          \
-      move_kernels                                                                                 \
-    }                                                                                              \
-  }
+/* [self, source, non_blocking, out]: the same into a tensor of its own. */
+static sconce_status copy_emit(struct plan *p, const struct node *n) {
+  return copy_to(p, n, arg_id(n, 1), out_id(n));
+}
+
+#define MOVE(NAME, PORTABLE, SHAPE, EMIT, N_ARGS)                                                  \
+  {NAME, SHAPE, EMIT, .also = PORTABLE, .n_args = N_ARGS, .tables = TABLES(move_kernels)}
+#define PERMUTE(NAME, ALSO, CODE, N_ARGS)                                                          \
+  {NAME,                                                                                           \
+   permute_shape,                                                                                  \
+   permute_emit,                                                                                   \
+   .also = ALSO,                                                                                   \
+   .code = CODE,                                                                                   \
+   .n_args = N_ARGS,                                                                               \
+   .tables = TABLES(move_kernels)}
 
 const struct op ops_permute[] = {
-    PERMUTE("aten.permute_copy.default", BY_LIST, 3),
-    PERMUTE("aten::permute_copy.out", BY_LIST, 3),
-    PERMUTE("aten.permute.default", BY_LIST, 3),
-    PERMUTE("aten.transpose_copy.int", BY_PAIR, 4),
-    PERMUTE("aten::transpose_copy.int_out", BY_PAIR, 4),
-    PERMUTE("aten.transpose.int", BY_PAIR, 4),
-    PERMUTE("aten.t_copy.default", BY_TWO, 2),
-    MOVE("aten.expand_copy.default", expand_shape, expand_emit, 4),
-    MOVE("aten::expand_copy.out", expand_shape, expand_emit, 4),
-    MOVE("aten.repeat.default", repeat_shape, repeat_emit, 3),
-    MOVE("aten::repeat.out", repeat_shape, repeat_emit, 3),
-    MOVE("aten.flip.default", shape_same, flip_emit, 3),
-    MOVE("aten.constant_pad_nd.default", pad_shape, pad_emit, 4),
-    MOVE("aten::constant_pad_nd.out", pad_shape, pad_emit, 4),
-    MOVE("aten.pixel_shuffle.default", shuffle_shape, shuffle_emit, 3),
-    {"aten::copy_", shape_same, copy_into, .n_args = 4, .writes = 1, .kernels = {move_kernels}},
+    PERMUTE("aten.permute_copy.default", "aten::permute_copy.out aten.permute.default", BY_LIST, 3),
+    PERMUTE("aten.transpose_copy.int", "aten::transpose_copy.int_out aten.transpose.int", BY_PAIR,
+            4),
+    PERMUTE("aten.t_copy.default", "aten::t_copy.out", BY_TWO, 2),
+    MOVE("aten.expand_copy.default", "aten::expand_copy.out", expand_shape, expand_emit, 4),
+    MOVE("aten.repeat.default", "aten::repeat.out", repeat_shape, repeat_emit, 3),
+    MOVE("aten.flip.default", "aten::flip.out", shape_same, flip_emit, 3),
+    MOVE("aten.constant_pad_nd.default", "aten::constant_pad_nd.out", pad_shape, pad_emit, 4),
+    MOVE("aten.pixel_shuffle.default", "aten::pixel_shuffle.out", shuffle_shape, shuffle_emit, 3),
+    MOVE("aten.copy.default", "aten::copy.out", copy_shape, copy_emit, 4),
+    {"aten::copy_", copy_shape, copy_into, .n_args = 4, .writes = 1, .flags = OP_SELF,
+     .tables = TABLES(move_kernels)},
     {0},
 };

@@ -8,44 +8,34 @@
 #include <string.h>
 
 struct problem {
-  enum vk_dtype dtype;
   uint64_t outputs, count;
   bool contiguous; /* the reduced elements follow each other */
 };
 
 /* One thread per output: where there are outputs enough to fill a device, and its threads would
  * read side by side, or where there is next to nothing to share. */
-static bool alone(const struct problem *q) {
+static bool alone(const void *problem) {
+  const struct problem *q = problem;
   return q->count <= 16 || (q->outputs >= 4096 && !q->contiguous);
 }
 
-#define FITS(NAME, DTYPE)                                                                          \
-  static bool NAME(const void *problem, const struct caps *caps) {                                 \
-    (void)caps;                                                                                    \
-    return ((const struct problem *)problem)->dtype == (DTYPE);                                    \
-  }                                                                                                \
-  static bool NAME##_alone(const void *problem, const struct caps *caps) {                         \
-    return NAME(problem, caps) && alone(problem);                                                  \
-  }
-FITS(f32, VK_FLOAT32)
-FITS(f16, VK_FLOAT16)
-FITS(i32, VK_INT32)
-
 /* tile[0]: words of the output that one workgroup computes. */
-#define PAIR(NAME, SET, FITS)                                                                      \
-  {NAME "_thread", &reduce_wgsl, "GROUP=false " SET, .fits = FITS##_alone, .tile = {64}},          \
-      {NAME, &reduce_wgsl, SET, .fits = FITS, .tile = {1}, .workgroup_bytes = 64 * 8}
+#define PAIR(NAME, SET, DTYPE)                                                                     \
+  {NAME "_thread", &reduce_wgsl, "GROUP=false " SET, DTYPE, .fits = alone, .tile = {64}},          \
+      {NAME, &reduce_wgsl, SET, DTYPE, .tile = {1}, .workgroup_bytes = 64 * 8}
 #define ROWS(NAME, SET)                                                                            \
-  {PAIR(NAME "_f32", SET " use=elem_f32", f32),                                                    \
-   PAIR(NAME "_f16", SET " use=elem_f16", f16),                                                    \
-   PAIR(NAME "_i32", SET " FLOATS=false use=elem_i32", i32),                                       \
+  {PAIR(NAME "_f32", SET " use=elem_f32", OF_F32),                                                 \
+   PAIR(NAME "_f16", SET " use=elem_f16", OF_F16),                                                 \
+   PAIR(NAME "_i32", SET " FLOATS=false use=elem_i32", OF_I32),                                    \
    {0}}
 
-static const struct kernel sum_kernels[] = ROWS("sum", "OP=0u");
-static const struct kernel max_kernels[] = ROWS("max", "OP=1u");
-static const struct kernel min_kernels[] = ROWS("min", "OP=2u");
-static const struct kernel argmax_kernels[] = ROWS("argmax", "OP=3u OUT=1u");
-static const struct kernel argmin_kernels[] = ROWS("argmin", "OP=4u OUT=1u");
+static const struct kernel sum_kernels[] = ROWS("sum", "SUMS=true");
+static const struct kernel max_kernels[] = ROWS("max", "SUMS=false LARGEST=true");
+static const struct kernel min_kernels[] = ROWS("min", "SUMS=false LARGEST=false");
+static const struct kernel argmax_kernels[] =
+    ROWS("argmax", "SUMS=false LARGEST=true PLACES=true OUT=1u");
+static const struct kernel argmin_kernels[] =
+    ROWS("argmin", "SUMS=false LARGEST=false PLACES=true OUT=1u");
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
@@ -59,7 +49,7 @@ static sconce_status dims_of(struct plan *p, const struct node *n, const struct 
   *reduced = 0;
   TRY(arg_bool(p, n, 2, keep));
   if (arg_is_null(p, n, 1)) {
-  } else if (n->op->variant == PLACE) {
+  } else if (n->op->code == PLACE) {
     TRY(arg_int(p, n, 1, &list[count++]));
   } else {
     TRY(arg_ints(p, n, 1, list, RANK_MAX, &count));
@@ -76,8 +66,8 @@ static sconce_status dims_of(struct plan *p, const struct node *n, const struct 
 }
 
 static sconce_status shape(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0);
-  if (!x) return SCONCE_BAD_GRAPH;
+  const struct tensor *x;
+  TRY(arg_tensor(p, n, 0, &x));
   uint32_t reduced, dims[RANK_MAX], rank = 0;
   uint64_t count = 1;
   bool keep;
@@ -87,7 +77,7 @@ static sconce_status shape(struct plan *p, const struct node *n) {
     if (gone) count *= x->dim_live[i];
     if (!gone || keep) dims[rank++] = gone ? 1 : x->dim_live[i];
   }
-  if (count == 0 && n->op->variant >= EXTREMUM)
+  if (count == 0 && n->op->code >= EXTREMUM)
     return fail(p->err, SCONCE_BAD_ARGUMENT, "the extremum of no elements");
   return set_dims(p, out_id(n), dims, rank);
 }
@@ -95,10 +85,10 @@ static sconce_status shape(struct plan *p, const struct node *n) {
 /* ---- emit ------------------------------------------------------------------------------------ */
 
 static sconce_status emit(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0), *y = arg_tensor(p, n, n->n_args - 1);
-  if (!x || !y) return SCONCE_BAD_GRAPH;
+  const struct tensor *x, *y = out_tensor(p, n);
+  TRY(arg_tensor(p, n, 0, &x));
   uint32_t reduced, strides[RANK_MAX];
-  bool keep, place = n->op->variant == PLACE;
+  bool keep, place = n->op->code == PLACE;
   char one[120], two[120];
   TRY(dims_of(p, n, x, &reduced, &keep));
   if (place ? y->dtype != VK_INT32 : y->dtype != x->dtype)
@@ -118,36 +108,28 @@ static sconce_status emit(struct plan *p, const struct node *n) {
                             .count = (uint32_t)count,
                             .kept = kept.rank,
                             .reduced = inner.rank,
-                            .scale = n->op->variant == MEAN ? 1 / (float)count : 1};
+                            .scale = n->op->code == MEAN ? 1 / (float)count : 1};
   memcpy(u.kept_dims, kept.size, sizeof u.kept_dims);
   memcpy(u.kept_stride, kept.stride[0], sizeof u.kept_stride);
   memcpy(u.reduced_dims, inner.size, sizeof u.reduced_dims);
   memcpy(u.reduced_stride, inner.stride[0], sizeof u.reduced_stride);
-  struct problem problem = {x->dtype, u.numel, count, inner.stride[0][inner.rank - 1] == 1};
-  const struct kernel *row = choose(p, n->op->kernels[0], &problem);
+  const struct problem problem = {u.numel, count, inner.stride[0][inner.rank - 1] == 1};
+  const struct kernel *row = row_for(p, n, n->op->tables[0], x->dtype, &problem);
   if (!row) return fail(p->err, SCONCE_UNSUPPORTED, "a reduction of %s", tensor_text(x, one));
   uint32_t a_word = place ? 1 : 4 / vk_dtype_size(y->dtype);
   return dispatch(p, row, &u, div_up(div_up(u.numel, a_word), row->tile[0]),
                   OPERANDS({arg_id(n, 0)}, {out_id(n)}));
 }
 
-#define REDUCE(NAME, VARIANT, N_ARGS, KERNELS)                                                     \
-  {                                                                                                \
-    NAME, shape, emit, .variant = VARIANT, .n_args = N_ARGS, .kernels = { KERNELS }                \
-  }
+#define REDUCE(NAME, PORTABLE, CODE, N_ARGS, TABLE)                                                \
+  {NAME, shape, emit, .also = PORTABLE, .code = CODE, .n_args = N_ARGS, .tables = TABLES(TABLE)}
 
 const struct op ops_reduce[] = {
-    REDUCE("aten.sum.dim_IntList", SUM, 5, sum_kernels),
-    REDUCE("aten::sum.IntList_out", SUM, 5, sum_kernels),
-    REDUCE("aten.mean.dim", MEAN, 5, sum_kernels),
-    REDUCE("aten::mean.out", MEAN, 5, sum_kernels),
-    REDUCE("aten.amax.default", EXTREMUM, 4, max_kernels),
-    REDUCE("aten::amax.out", EXTREMUM, 4, max_kernels),
-    REDUCE("aten.amin.default", EXTREMUM, 4, min_kernels),
-    REDUCE("aten::amin.out", EXTREMUM, 4, min_kernels),
-    REDUCE("aten.argmax.default", PLACE, 4, argmax_kernels),
-    REDUCE("aten::argmax.out", PLACE, 4, argmax_kernels),
-    REDUCE("aten.argmin.default", PLACE, 4, argmin_kernels),
-    REDUCE("aten::argmin.out", PLACE, 4, argmin_kernels),
+    REDUCE("aten.sum.dim_IntList", "aten::sum.IntList_out", SUM, 5, sum_kernels),
+    REDUCE("aten.mean.dim", "aten::mean.out", MEAN, 5, sum_kernels),
+    REDUCE("aten.amax.default", "aten::amax.out", EXTREMUM, 4, max_kernels),
+    REDUCE("aten.amin.default", "aten::amin.out", EXTREMUM, 4, min_kernels),
+    REDUCE("aten.argmax.default", "aten::argmax.out", PLACE, 4, argmax_kernels),
+    REDUCE("aten.argmin.default", "aten::argmin.out", PLACE, 4, argmin_kernels),
     {0},
 };

@@ -1,10 +1,12 @@
 // y[c] = the sum, the extremum or the place of the extremum of x over the reduced dims.
 // GROUP: one workgroup per word of y, whose threads share the elements; else one thread per word.
-// OP 0 sum (times scale where there are fractions), 1 max, 2 min, 3 the index of the first max, 4 of the first min.
+// A sum of floats is multiplied by scale. A place is the index of the first of the largest, or of the smallest.
 // A NaN is larger and smaller than any number, and the first one counts.
 // uses: grid
 override WG: u32 = 64u;
-const OP = 0u;
+const SUMS = true;    // else the extremum
+const LARGEST = true; // else the smallest
+const PLACES = false; // where the extremum is
 const GROUP = true;
 const FLOATS = true; // else integers, which have no NaN
 const OUT = ELEMS;   // elements in a word of y
@@ -42,13 +44,13 @@ fn better(a: Best, b: Best) -> bool {
   if (a.value == b.value) {
     return a.at < b.at;
   }
-  return (a.value > b.value) == (OP == 1u || OP == 3u);
+  return (a.value > b.value) == LARGEST;
 }
 
 fn combine(a: Best, b: Best) -> Best {
   if (a.at == NOTHING) { return b; }
   if (b.at == NOTHING) { return a; }
-  if (OP == 0u) { return Best(a.value + b.value, 0u); }
+  if (SUMS) { return Best(a.value + b.value, 0u); }
   if (better(b, a)) { return b; }
   return a;
 }
@@ -106,10 +108,10 @@ fn shared_best(mine: Best, local: u32) -> Best {
 }
 
 fn put(word: u32, lane: u32, best: Best) -> u32 {
-  if (OP >= 3u) {
+  if (PLACES) {
     return best.at;
   }
-  if (OP == 0u && FLOATS) {
+  if (SUMS && FLOATS) {
     return elem_put(word, lane, Elem(f32(best.value) * p.scale));
   }
   return elem_put(word, lane, best.value);

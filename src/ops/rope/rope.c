@@ -1,5 +1,5 @@
 /* Rotary position embedding in its three forms: pairs with sliced tables, halves with whole tables
- * and a position, and pairs with one interleaved table. */
+ * and a position (of queries and keys, or of one tensor), and pairs with one interleaved table. */
 #include "graph/op.h"
 
 #include "rope.wgsl.h"
@@ -7,47 +7,33 @@
 
 #include <inttypes.h>
 
-enum form { PAIRS, HALVES };
+enum form { PAIRS, HALVES, HALVES_OF_ONE };
 
-struct problem {
-  bool half, pairs;
-};
-
-static bool pairs_f32(const void *problem, const struct caps *caps) {
-  const struct problem *x = problem;
-  (void)caps;
-  return x->pairs && !x->half;
-}
-static bool pairs_f16(const void *problem, const struct caps *caps) {
-  const struct problem *x = problem;
-  (void)caps;
-  return x->pairs && x->half;
-}
-static bool is_f16(const void *problem, const struct caps *caps) {
-  return (void)caps, ((const struct problem *)problem)->half;
-}
+static bool in_pairs(const void *form) { return *(const enum form *)form == PAIRS; }
 
 static const struct kernel kernels[] = {
-    {"pairs_f32", &rope_wgsl, "PAIRS=true use=elem_f32", 0, pairs_f32},
-    {"pairs_f16", &rope_wgsl, "PAIRS=true use=elem_f16", 0, pairs_f16},
-    {"halves_f16", &rope_wgsl, "use=elem_f16", 0, is_f16},
-    {"halves_f32", &rope_wgsl, "use=elem_f32"},
+    {"pairs_f32", &rope_wgsl, "PAIRS=true use=elem_f32", OF_F32, .fits = in_pairs},
+    {"pairs_f16", &rope_wgsl, "PAIRS=true use=elem_f16", OF_F16, .fits = in_pairs},
+    {"halves_f16", &rope_wgsl, "use=elem_f16", OF_F16},
+    {"halves_f32", &rope_wgsl, "use=elem_f32", OF_F32},
     {0},
 };
 static const struct kernel kernels_interleaved[] = {
-    {"f16", &rope_interleaved_wgsl, "use=elem_f16", 0, is_f16},
-    {"f32", &rope_interleaved_wgsl, "use=elem_f32"},
+    {"f16", &rope_interleaved_wgsl, "use=elem_f16", OF_F16},
+    {"f32", &rope_interleaved_wgsl, "use=elem_f32", OF_F32},
     {0},
 };
 
-static bool is_float(const struct tensor *t) {
-  return t->dtype == VK_FLOAT32 || t->dtype == VK_FLOAT16;
-}
-
-/* What one call works on: [xq, xk, cos, sin, (start), [yq, yk]]. */
+/* What one call works on: [xq, xk, cos, sin, (start), [yq, yk]] or [x, cos, sin, start, y], where x
+ * and y are the queries and the keys.
+ *
+ * The exporter finds halves in two orders, and the tables' rank tells which: (positions, width)
+ * goes with (batch, seq, heads, dim), and (batch or 1, seq, width) with (batch, heads, seq, dim).
+ */
 struct call {
   const struct tensor *q, *k, *cos, *sin;
   uint32_t yq, yk;
+  bool heads_first;
   uint32_t seq, dim, width, positions; /* width of a table row, rows of a table */
   int64_t start;
 };
@@ -56,7 +42,7 @@ static sconce_status check_tensors(struct plan *p, const struct call *c) {
   const struct tensor *const others[] = {c->k, c->cos, c->sin, tensor_at(p, c->yq),
                                          tensor_at(p, c->yk)};
   char a[120], b[120];
-  if (!is_float(c->q))
+  if (!tensor_is_float(c->q))
     return fail(p->err, SCONCE_UNSUPPORTED, "the rotation of %s", tensor_text(c->q, a));
   for (uint32_t i = 0; i < 5; i++) {
     if (!others[i]) return fail(p->err, SCONCE_BAD_GRAPH, "two results are expected");
@@ -64,8 +50,9 @@ static sconce_status check_tensors(struct plan *p, const struct call *c) {
       return fail(p->err, SCONCE_BAD_GRAPH, "%s together with %s", tensor_text(c->q, a),
                   tensor_text(others[i], b));
   }
+  const uint32_t at = c->heads_first ? 2 : 3;
   if (c->q->rank < 3 || c->k->rank != c->q->rank || c->k->dim_live[c->k->rank - 1] != c->dim ||
-      c->k->dim_live[c->k->rank - 3] != c->seq)
+      c->k->dim_live[c->k->rank - at] != c->seq)
     return fail(p->err, SCONCE_BAD_GRAPH, "the queries are %s, the keys %s", tensor_text(c->q, a),
                 tensor_text(c->k, b));
   return SCONCE_OK;
@@ -81,25 +68,34 @@ static sconce_status check_tables(struct plan *p, const struct call *c, enum for
   if (!fits)
     return fail(p->err, SCONCE_BAD_GRAPH, "rows of %u angles for heads of %u elements", c->width,
                 c->dim);
+  const uint32_t *tables = c->cos->dim_live, *q = c->q->dim_live;
+  if (c->heads_first && (c->q->rank != 4 || c->start != 0 || tables[1] != c->seq ||
+                         (tables[0] != 1 && tables[0] != q[0]) || c->k->dim_live[0] != q[0]))
+    return fail(p->err, SCONCE_BAD_GRAPH, "tables %s from row %" PRId64 " on for %s",
+                tensor_text(c->cos, a), c->start, tensor_text(c->q, b));
   return SCONCE_OK;
 }
 
 static sconce_status read_call(struct plan *p, const struct node *n, struct call *c) {
-  enum form form = (enum form)n->op->variant;
-  *c = (struct call){.q = arg_tensor(p, n, 0),
-                     .k = arg_tensor(p, n, 1),
-                     .cos = arg_tensor(p, n, 2),
-                     .sin = arg_tensor(p, n, 3),
-                     .yq = arg_item(p, n, n->n_args - 1, 0),
-                     .yk = arg_item(p, n, n->n_args - 1, 1)};
-  if (!c->q || !c->k || !c->cos || !c->sin) return SCONCE_BAD_GRAPH;
+  enum form form = (enum form)n->op->code;
+  const bool one = form == HALVES_OF_ONE;
+  const uint32_t tables = one ? 1 : 2; /* the argument behind x or xk */
+  const struct tensor *x[4];
+  TRY(arg_tensors(p, n, 0, tables + 2, x));
+  *c = (struct call){.q = x[0],
+                     .k = x[tables - 1],
+                     .cos = x[tables],
+                     .sin = x[tables + 1],
+                     .yq = one ? out_id(n) : arg_item(p, n, n->n_args - 1, 0),
+                     .yk = one ? out_id(n) : arg_item(p, n, n->n_args - 1, 1)};
+  c->heads_first = form != PAIRS && c->cos->rank == 3;
   if (c->q->rank >= 3) {
-    c->seq = c->q->dim_live[c->q->rank - 3];
+    c->seq = c->q->dim_live[c->q->rank - (c->heads_first ? 2 : 3)];
     c->dim = c->q->dim_live[c->q->rank - 1];
   }
   if (c->cos->rank) c->width = c->cos->dim_live[c->cos->rank - 1];
   if (c->width) c->positions = (uint32_t)(tensor_numel(c->cos) / c->width);
-  if (form == HALVES) TRY(arg_int(p, n, 4, &c->start));
+  if (form != PAIRS) TRY(arg_int(p, n, tables + 2, &c->start));
   TRY(check_tensors(p, c));
   return check_tables(p, c, form);
 }
@@ -115,33 +111,48 @@ static sconce_status shape(struct plan *p, const struct node *n) {
   return set_dims(p, c.yk, c.k->dim_live, c.k->rank);
 }
 
+/* The kernel writes keys as well, here none: to memory of its own. */
+static sconce_status prepare_one(struct plan *p, struct node *n) {
+  return graph_scratch(p->g, VK_FLOAT32, 4, &n->extra[0], p->err);
+}
+
 static sconce_status emit(struct plan *p, const struct node *n) {
   struct call c;
   TRY(read_call(p, n, &c));
-  bool half = c.q->dtype == VK_FLOAT16, pairs = n->op->variant == PAIRS;
+  const enum form form = (enum form)n->op->code;
+  const uint32_t at = c.heads_first ? 3 : 2;
+  const uint32_t heads_q = c.q->dim_live[c.q->rank - at], heads_k = c.k->dim_live[c.k->rank - at];
+  const uint32_t tables = form == HALVES_OF_ONE ? 1 : 2;
   struct rope_params u = {.n_q = (uint32_t)tensor_numel(c.q),
-                          .n_k = (uint32_t)tensor_numel(c.k),
-                          .heads_q = c.q->dim_live[c.q->rank - 2],
-                          .heads_k = c.k->dim_live[c.k->rank - 2],
+                          .n_k = form == HALVES_OF_ONE ? 0 : (uint32_t)tensor_numel(c.k),
+                          .heads_q = heads_q,
+                          .heads_k = heads_k,
+                          .inner_q = c.heads_first ? 1 : heads_q,
+                          .inner_k = c.heads_first ? 1 : heads_k,
+                          .batch = c.heads_first && c.cos->dim_live[0] > 1 ? c.seq : 0,
                           .dim = c.dim,
-                          .rotary = pairs ? c.dim : c.width,
+                          .rotary = form == PAIRS ? c.dim : c.width,
                           .seq = c.seq,
                           .start = (uint32_t)c.start,
                           .width = c.width};
-  uint32_t elems = half ? 2 : 1;
+  uint32_t elems = c.q->dtype == VK_FLOAT16 ? 2 : 1;
   uint64_t words = div_up(u.n_q, elems) + div_up(u.n_k, elems);
-  return dispatch(
-      p, choose(p, kernels, &(struct problem){half, pairs}), &u, div_up(words, 64),
-      OPERANDS({arg_id(n, 0)}, {arg_id(n, 1)}, {arg_id(n, 2)}, {arg_id(n, 3)}, {c.yq}, {c.yk}));
+  const struct kernel *row;
+  TRY(choose(p, n, kernels, c.q->dtype, &form, &row));
+  return dispatch(p, row, &u, div_up(words, 64),
+                  OPERANDS({arg_id(n, 0)}, {arg_id(n, tables - 1)}, {arg_id(n, tables)},
+                           {arg_id(n, tables + 1)}, {c.yq},
+                           {form == HALVES_OF_ONE ? n->extra[0] : c.yk}));
 }
 
 /* ---- interleaved: [x, freqs, out] ------------------------------------------------------------ */
 
 static sconce_status check_interleaved(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0), *f = arg_tensor(p, n, 1), *y = arg_tensor(p, n, 2);
-  if (!x || !f || !y) return SCONCE_BAD_GRAPH;
+  const struct tensor *x, *f, *y = out_tensor(p, n);
+  TRY(arg_tensor(p, n, 0, &x));
+  TRY(arg_tensor(p, n, 1, &f));
   char a[120], b[120];
-  if (!is_float(x))
+  if (!tensor_is_float(x))
     return fail(p->err, SCONCE_UNSUPPORTED, "the rotation of %s", tensor_text(x, a));
   uint32_t r = x->rank;
   if (r < 2 || x->dim_live[r - 1] % 2 || f->dtype != x->dtype || y->dtype != x->dtype ||
@@ -158,21 +169,26 @@ static sconce_status shape_interleaved(struct plan *p, const struct node *n) {
 
 static sconce_status emit_interleaved(struct plan *p, const struct node *n) {
   TRY(check_interleaved(p, n));
-  const struct tensor *x = arg_tensor(p, n, 0), *f = arg_tensor(p, n, 1);
+  const struct tensor *x, *f;
+  TRY(arg_tensor(p, n, 0, &x));
+  TRY(arg_tensor(p, n, 1, &f));
   bool half = x->dtype == VK_FLOAT16;
   struct rope_interleaved_params u = {.n = (uint32_t)tensor_numel(x),
                                       .table = (uint32_t)tensor_numel(f)};
-  return dispatch(p, choose(p, kernels_interleaved, &(struct problem){half, true}), &u,
-                  div_up(u.n, half ? 128 : 64),
+  const struct kernel *row;
+  TRY(choose(p, n, kernels_interleaved, x->dtype, NULL, &row));
+  return dispatch(p, row, &u, div_up(u.n, half ? 128 : 64),
                   OPERANDS({arg_id(n, 0)}, {arg_id(n, 1)}, {out_id(n)}));
 }
 
 const struct op ops_rope[] = {
-    {"et_vk.apply_rotary_emb.default", shape, emit, .variant = PAIRS, .flags = OP_LIST, .n_args = 5,
-     .kernels = {kernels}},
-    {"et_vk.apply_rotary_emb_hf.default", shape, emit, .variant = HALVES, .flags = OP_LIST,
-     .n_args = 6, .kernels = {kernels}},
+    {"et_vk.apply_rotary_emb.default", shape, emit, .code = PAIRS, .flags = OP_LIST, .n_args = 5,
+     .tables = TABLES(kernels)},
+    {"et_vk.apply_rotary_emb_hf.default", shape, emit, .code = HALVES, .flags = OP_LIST,
+     .n_args = 6, .tables = TABLES(kernels)},
+    {"et_vk.apply_rotary_emb_hf_single.default", shape, emit, prepare_one, .code = HALVES_OF_ONE,
+     .n_args = 5, .tables = TABLES(kernels)},
     {"et_vk.apply_rotary_emb_interleaved.default", shape_interleaved, emit_interleaved, .n_args = 3,
-     .kernels = {kernels_interleaved}},
+     .tables = TABLES(kernels_interleaved)},
     {0},
 };

@@ -10,16 +10,19 @@ struct Params {
   n_k: u32,
   heads_q: u32,
   heads_k: u32,
+  inner_q: u32, // rows of one token that follow each other: all heads, or 1 if heads come first
+  inner_k: u32,
   dim: u32,    // of a head
   rotary: u32, // leading elements of a head that turn
   seq: u32,
   start: u32,  // table row of the first token
   width: u32,  // of a table row
+  batch: u32,  // table rows from one batch to the next; 0: all have the same
 }
-@group(0) @binding(0) var<storage, read>       xq: array<u32>;    // (batch, seq, heads_q, dim)
-@group(0) @binding(1) var<storage, read>       xk: array<u32>;    // (batch, seq, heads_k, dim)
-@group(0) @binding(2) var<storage, read>       cosine: array<u32>; // (positions, width)
-@group(0) @binding(3) var<storage, read>       sine: array<u32>;   // (positions, width)
+@group(0) @binding(0) var<storage, read>       xq: array<u32>;    // (batch, seq, heads_q, dim) or (batch, heads_q, seq, dim)
+@group(0) @binding(1) var<storage, read>       xk: array<u32>;    // likewise
+@group(0) @binding(2) var<storage, read>       cosine: array<u32>; // (batch or 1, positions, width)
+@group(0) @binding(3) var<storage, read>       sine: array<u32>;   // the same
 @group(0) @binding(4) var<storage, read_write> yq: array<u32>;
 @group(0) @binding(5) var<storage, read_write> yk: array<u32>;
 @group(0) @binding(6) var<uniform>             p: Params;
@@ -37,7 +40,9 @@ fn one(of_k: bool, e: u32) -> f32 {
   if (d >= p.rotary) {
     return x;
   }
-  let token = e / p.dim / select(p.heads_q, p.heads_k, of_k) % p.seq;
+  let row = e / p.dim;
+  let token = row / select(p.inner_q, p.inner_k, of_k) % p.seq;
+  let batch = row / (select(p.heads_q, p.heads_k, of_k) * p.seq);
   var apart = p.rotary / 2u;
   var column = d;
   var first = d < apart;
@@ -46,7 +51,7 @@ fn one(of_k: bool, e: u32) -> f32 {
     column = d / 2u;
     first = d % 2u == 0u;
   }
-  let at = (p.start + token) * p.width + column;
+  let at = (p.start + token + batch * p.batch) * p.width + column;
   let c = elem_get(cosine[at / ELEMS], at % ELEMS);
   let s = elem_get(sine[at / ELEMS], at % ELEMS);
   let other = element(of_k, select(e - apart, e + apart, first));

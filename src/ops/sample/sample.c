@@ -23,34 +23,37 @@ enum { WG = 256, BLOCKS = WG, PASSES = 2 * 4 };              /* as in the shader
 enum { FOLD_NOTHING, FOLD_COUNTS, FOLD_WEIGHTS, FOLD_KEEP }; /* sample_search.wgsl */
 enum { STATE_WORDS = 6 * BLOCKS + 8 * (PASSES + 2), HIST_WORDS = PASSES * 256 * 2 };
 
-/* The passes of a draw share their parameters. */
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-#define ROW(NAME, WGSL, SET, WORDS)                                                                \
-  {NAME, &WGSL, SET, .threads = WG, .workgroup_bytes = 4 * (WORDS)}
-#define PAIR(NAME, WGSL, SET, WORDS) /* for float32, and behind it for float16 */                  \
-  ROW(NAME "_f32", WGSL, SET "use=elem_f32 use=logits_word", WORDS),                               \
-      ROW(NAME "_f16", WGSL, SET "use=elem_f16 use=logits_word", WORDS)
+static bool in_quads(const void *first) { return *(const uint32_t *)first % 4 == 0; }
 
-enum { BEST = 0, BEST_QUADS = 2 }; /* quads: the logits start at a multiple of four */
+#define ROW(NAME, WGSL, SET, DTYPE, WORDS)                                                         \
+  {NAME, &WGSL, SET, DTYPE, .threads = WG, .workgroup_bytes = 4 * (WORDS)}
+#define TABLE(NAME, WGSL, SET, WORDS)                                                              \
+  {ROW(NAME "_f32", WGSL, SET "use=elem_f32 use=logits_word", OF_F32, WORDS),                      \
+   ROW(NAME "_f16", WGSL, SET "use=elem_f16 use=logits_word", OF_F16, WORDS),                      \
+   {0}}
+#define BEST(NAME, SET, DTYPE, FITS)                                                               \
+  {NAME, &sample_best_wgsl, SET, DTYPE, 0, FITS, .threads = WG, .workgroup_bytes = 4 * WG}
+
+/* By where the logits start. */
 static const struct kernel best_kernels[] = {
-    PAIR("best", sample_best_wgsl, "", WG),
-    ROW("best_f32_quads", sample_best_wgsl, "use=quad_f32 use=logits_quad", WG),
-    ROW("best_f16_quads", sample_best_wgsl, "use=quad_f16 use=logits_quad", WG),
+    BEST("best_f32_quads", "use=quad_f32 use=logits_quad", OF_F32, in_quads),
+    BEST("best_f16_quads", "use=quad_f16 use=logits_quad", OF_F16, in_quads),
+    BEST("best_f32", "use=elem_f32 use=logits_word", OF_F32, NULL),
+    BEST("best_f16", "use=elem_f16 use=logits_word", OF_F16, NULL),
     {0},
 };
+/* The passes of a draw, which share their parameters. */
 enum { SEARCH_WORDS = 5 * WG + 4 }; /* a maximum, a sum, what was found */
-enum { COUNTS = 0, WEIGHTS = 2 };
-static const struct kernel digit_kernels[] = {
-    PAIR("counts", sample_digit_wgsl, "", SEARCH_WORDS + 8 * 256),
-    PAIR("weights", sample_digit_wgsl, "WEIGHTS=true ", SEARCH_WORDS + 8 * 256),
-    {0},
-};
-enum { SUM = 0, DRAW = 2, PICK = 4 };
-static const struct kernel last_kernels[] = {
-    PAIR("sum", sample_sum_wgsl, "", SEARCH_WORDS),
-    PAIR("draw", sample_draw_wgsl, "", SEARCH_WORDS + 4),
-    ROW("pick", sample_pick_wgsl, "", WG),
+static const struct kernel counts_kernels[] =
+    TABLE("counts", sample_digit_wgsl, "", SEARCH_WORDS + 8 * 256);
+static const struct kernel weights_kernels[] =
+    TABLE("weights", sample_digit_wgsl, "WEIGHTS=true ", SEARCH_WORDS + 8 * 256);
+static const struct kernel sum_kernels[] = TABLE("sum", sample_sum_wgsl, "", SEARCH_WORDS);
+static const struct kernel draw_kernels[] = TABLE("draw", sample_draw_wgsl, "", SEARCH_WORDS + 4);
+static const struct kernel pick_kernels[] = {
+    ROW("pick", sample_pick_wgsl, "", ANY_DTYPE, WG),
     {0},
 };
 
@@ -60,17 +63,20 @@ struct row {
   uint64_t at;            /* of its first logit in the tensor */
   uint32_t vocab, block;  /* logits; of one block */
   uint32_t part, n_parts; /* logits that are bound together, a multiple of block */
-  bool half, whole;       /* whole: the tensor is bound from its start */
+  enum vk_dtype dtype;
+  bool whole; /* the tensor is bound from its start */
 };
 
 static sconce_status check_tensors(struct plan *p, const struct node *n, const uint32_t *dims,
                                    struct row *r) {
-  const struct tensor *x = arg_tensor(p, n, LOGITS), *ids = arg_tensor(p, n, IDS);
-  const struct tensor *out = arg_tensor(p, n, OUT);
-  if (!x || !ids || !out) return SCONCE_BAD_GRAPH;
+  const struct tensor *x, *ids;
+  TRY(arg_tensor(p, n, LOGITS, &x));
+  TRY(arg_tensor(p, n, IDS, &ids));
+  const struct tensor *out;
+  TRY(arg_tensor(p, n, OUT, &out));
   char a[120], b[120], c[120];
-  if ((x->dtype != VK_FLOAT32 && x->dtype != VK_FLOAT16) || x->rank == 0 ||
-      ids->dtype != VK_INT32 || out->dtype != VK_INT32 || tensor_numel_max(out) != 1)
+  if (!tensor_is_float(x) || x->rank == 0 || ids->dtype != VK_INT32 || out->dtype != VK_INT32 ||
+      tensor_numel_max(out) != 1)
     return fail(p->err, SCONCE_UNSUPPORTED, "a token of %s becomes %s, and the first of %s",
                 tensor_text(x, a), tensor_text(out, b), tensor_text(ids, c));
   uint64_t numel = 1;
@@ -82,7 +88,7 @@ static sconce_status check_tensors(struct plan *p, const struct node *n, const u
   if (vocab >= 1u << 24)
     return fail(p->err, SCONCE_UNSUPPORTED, "a vocabulary of %u, less than %u are sampled", vocab,
                 1u << 24);
-  *r = (struct row){.at = numel - vocab, .vocab = vocab, .half = x->dtype == VK_FLOAT16};
+  *r = (struct row){.at = numel - vocab, .vocab = vocab, .dtype = x->dtype};
   r->block = 4 * WG * (uint32_t)div_up(vocab, 4 * WG * BLOCKS);
   /* a part starts inside an alignment unit, and the logits in front of it are bound with it */
   const struct caps *caps = &p->g->caps;
@@ -118,8 +124,8 @@ static sconce_status arg_bits(struct plan *p, const struct node *n, uint32_t i, 
 }
 
 static sconce_status shape(struct plan *p, const struct node *n) {
-  const struct tensor *out = arg_tensor(p, n, OUT);
-  if (!out) return SCONCE_BAD_GRAPH;
+  const struct tensor *out;
+  TRY(arg_tensor(p, n, OUT, &out));
   return set_dims(p, out_id(n), out->dim_max, out->rank);
 }
 
@@ -133,7 +139,7 @@ static sconce_status prepare(struct plan *p, struct node *n) {
 /* Part i of the row: where it is bound, and what the shader must know of that. */
 static struct operand part_of(const struct plan *p, const struct node *n, const struct row *r,
                               uint32_t i, uint32_t *first, uint32_t *n_logits) {
-  uint64_t size = r->half ? 2 : 4, at = r->at + (uint64_t)i * r->part;
+  uint64_t size = vk_dtype_size(r->dtype), at = r->at + (uint64_t)i * r->part;
   uint32_t left = r->vocab - i * r->part;
   *n_logits = left < r->part ? left : r->part;
   *first = (uint32_t)at;
@@ -149,21 +155,23 @@ static sconce_status emit_best(struct plan *p, const struct node *n, const struc
     struct sample_best_params u = {.id = i * r->part, .block = r->block, .clear = clear};
     struct operand x = part_of(p, n, r, i, &u.first, &u.n);
     u.block0 = u.id / r->block;
-    const struct kernel *row = &best_kernels[(u.first % 4 ? BEST : BEST_QUADS) + r->half];
+    const struct kernel *row;
+    TRY(choose(p, n, best_kernels, r->dtype, &u.first, &row));
     TRY(dispatch(p, row, &u, div_up(u.n, r->block), OPERANDS(x, {n->extra[0]}, {n->extra[1]})));
   }
   return SCONCE_OK;
 }
 
-/* One pass over all parts; `pair` is its kernel's for float32. */
+/* One pass over all parts. */
 static sconce_status emit_pass(struct plan *p, const struct node *n, const struct row *r,
-                               const struct kernel *pair, struct sample_params *u) {
-  const bool draws = pair == &last_kernels[DRAW];
+                               const struct kernel *table, struct sample_params *u) {
+  const struct kernel *row;
+  TRY(choose(p, n, table, r->dtype, NULL, &row));
   for (uint32_t i = 0; i < r->n_parts; i++) {
     struct operand x = part_of(p, n, r, i, &u->first, &u->n);
     u->id = i * r->part;
     u->block0 = u->id / r->block;
-    TRY(dispatch(p, pair + r->half, u, draws ? 1 : div_up(u->n, r->block),
+    TRY(dispatch(p, row, u, table == draw_kernels ? 1 : div_up(u->n, r->block),
                  OPERANDS(x, {n->extra[0]}, {n->extra[1]}, {arg_id(n, IDS)}, {out_id(n)})));
   }
   u->step++;
@@ -173,11 +181,12 @@ static sconce_status emit_pass(struct plan *p, const struct node *n, const struc
 
 /* Halves have 13 zeros behind their digits, so three passes see all of them. */
 static sconce_status emit_search(struct plan *p, const struct node *n, const struct row *r,
-                                 uint32_t kind, struct sample_params *u) {
+                                 const struct kernel *table, uint32_t fold,
+                                 struct sample_params *u) {
   for (uint32_t shift = 24 + 8; shift > u->low; shift -= 8) {
     u->shift = shift - 8;
-    TRY(emit_pass(p, n, r, &digit_kernels[kind], u));
-    u->fold = kind == COUNTS ? FOLD_COUNTS : FOLD_WEIGHTS;
+    TRY(emit_pass(p, n, r, table, u));
+    u->fold = fold;
     u->starts = shift == 32;
     u->ends = u->shift == u->low;
   }
@@ -212,7 +221,7 @@ static sconce_status emit_draw(struct plan *p, const struct node *n, const struc
   const bool by_share = top_p > 0 && top_p < 1;
   u->block = r->block;
   u->blocks = (uint32_t)div_up(r->vocab, r->block);
-  u->low = r->half ? 8 : 0;
+  u->low = r->dtype == VK_FLOAT16 ? 8 : 0;
   u->top_p = by_share ? (uint32_t)((double)top_p * 4294967296.0) : 0;
   u->share = random_bits((uint64_t)high << 32 | low, position) >> 8 << 8;
   u->lowest = key_of(-largest(u->temperature));
@@ -222,15 +231,15 @@ static sconce_status emit_draw(struct plan *p, const struct node *n, const struc
   for (u->tie_bits = 7; r->vocab >> u->tie_bits;) u->tie_bits++;
   u->scale = (float)(1u << (31 - u->tie_bits));
   TRY(emit_best(p, n, r, HIST_WORDS));
-  if (u->top_k && u->top_k < r->vocab) TRY(emit_search(p, n, r, COUNTS, u));
-  if (by_share) TRY(emit_search(p, n, r, WEIGHTS, u));
-  TRY(emit_pass(p, n, r, &last_kernels[SUM], u));
-  return emit_pass(p, n, r, &last_kernels[DRAW], u);
+  if (u->top_k && u->top_k < r->vocab) TRY(emit_search(p, n, r, counts_kernels, FOLD_COUNTS, u));
+  if (by_share) TRY(emit_search(p, n, r, weights_kernels, FOLD_WEIGHTS, u));
+  TRY(emit_pass(p, n, r, sum_kernels, u));
+  return emit_pass(p, n, r, draw_kernels, u);
 }
 
 static sconce_status emit(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, LOGITS);
-  if (!x) return SCONCE_BAD_GRAPH;
+  const struct tensor *x;
+  TRY(arg_tensor(p, n, LOGITS, &x));
   int64_t top_k;
   TRY(arg_int(p, n, TOP_K, &top_k));
   if (top_k < 0) return SCONCE_OK; /* nothing is chosen */
@@ -242,12 +251,15 @@ static sconce_status emit(struct plan *p, const struct node *n) {
   if (u.temperature > 0 && u.top_k != 1) return emit_draw(p, n, &r, &u);
   TRY(emit_best(p, n, &r, 0));
   const struct sample_pick_params pick = {.blocks = (uint32_t)div_up(r.vocab, r.block)};
-  return dispatch(p, &last_kernels[PICK], &pick, 1,
-                  OPERANDS({n->extra[0]}, {arg_id(n, IDS)}, {out_id(n)}));
+  const struct kernel *row;
+  TRY(choose(p, n, pick_kernels, r.dtype, NULL, &row));
+  return dispatch(p, row, &pick, 1, OPERANDS({n->extra[0]}, {arg_id(n, IDS)}, {out_id(n)}));
 }
 
 const struct op ops_sample[] = {
     {"sconce.sample.default", shape, emit, prepare, .n_args = N_ARGS, .writes = 1 << IDS,
-     .flags = OP_OWN, .kernels = {best_kernels, digit_kernels, last_kernels}},
+     .flags = OP_OWN,
+     .tables = TABLES(best_kernels, counts_kernels, weights_kernels, sum_kernels, draw_kernels,
+                      pick_kernels)},
     {0},
 };

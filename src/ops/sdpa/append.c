@@ -11,23 +11,21 @@
 struct problem {
   uint64_t bytes;
 };
-static bool quads(const void *problem, const struct caps *caps) {
-  return (void)caps, ((const struct problem *)problem)->bytes % 16 == 0;
+static bool quads(const void *problem) {
+  return ((const struct problem *)problem)->bytes % 16 == 0;
 }
-static bool words(const void *problem, const struct caps *caps) {
-  return (void)caps, ((const struct problem *)problem)->bytes % 4 == 0;
-}
+static bool words(const void *problem) { return ((const struct problem *)problem)->bytes % 4 == 0; }
 
 /* tile[0]: bytes of a thread. */
 const struct kernel append_kernels[] = {
-    {"quads", &cache_append_wgsl, "T=vec4<u32>", 0, quads, {16}},
-    {"words", &cache_append_wgsl, NULL, 0, words, {4}},
-    {"halves", &cache_append_halves_wgsl, NULL, 0, NULL, {2}},
+    {"quads", &cache_append_wgsl, "T=vec4<u32>", .fits = quads, .tile = {16}},
+    {"words", &cache_append_wgsl, NULL, .fits = words, .tile = {4}},
+    {"halves", &cache_append_halves_wgsl, NULL, .tile = {2}},
     {0},
 };
 const struct kernel append_pair_kernels[] = {
-    {"quads", &cache_append_pair_wgsl, "T=vec4<u32>", 0, quads, {16}},
-    {"words", &cache_append_pair_wgsl, NULL, 0, words, {4}},
+    {"quads", &cache_append_pair_wgsl, "T=vec4<u32>", .fits = quads, .tile = {16}},
+    {"words", &cache_append_pair_wgsl, NULL, .fits = words, .tile = {4}},
     {0},
 };
 
@@ -37,22 +35,24 @@ static uint32_t product(const struct tensor *t, uint32_t from) {
   return n;
 }
 
-sconce_status append_emit(struct plan *p, const struct append *a) {
+sconce_status append_emit(struct plan *p, const struct node *n, const struct append *a) {
   const struct tensor *x = tensor_at(p, a->x[0]), *cache = tensor_at(p, a->cache[0]);
   uint32_t size = (uint32_t)vk_dtype_size(x->dtype), at = x->rank - 3; /* the tokens' dim */
-  uint64_t token = (uint64_t)product(x, at + 1) * size, n = tensor_nbytes(x);
+  uint64_t token = (uint64_t)product(x, at + 1) * size, bytes = tensor_nbytes(x);
   uint64_t batch = token * x->dim_live[at], stride = token * cache->dim_live[at];
-  if (n == 0) return SCONCE_OK;
-  struct problem problem = {a->start * token | batch | (n == batch ? 0 : stride)};
+  if (bytes == 0) return SCONCE_OK;
+  struct problem problem = {a->start * token | batch | (bytes == batch ? 0 : stride)};
   bool pair = a->x[1] != NO_VALUE;
-  if (pair && !words(&problem, NULL)) { /* odd rows: one after the other */
-    TRY(append_emit(p, &(struct append){{a->x[0], NO_VALUE}, {a->cache[0], NO_VALUE}, a->start}));
-    return append_emit(p, &(struct append){{a->x[1], NO_VALUE}, {a->cache[1], NO_VALUE}, a->start});
+  if (pair && !words(&problem)) { /* odd rows: one after the other */
+    TRY(append_emit(p, n,
+                    &(struct append){{a->x[0], NO_VALUE}, {a->cache[0], NO_VALUE}, a->start}));
+    return append_emit(p, n,
+                       &(struct append){{a->x[1], NO_VALUE}, {a->cache[1], NO_VALUE}, a->start});
   }
-  const struct kernel *row = choose(p, pair ? append_pair_kernels : append_kernels, &problem);
-  if (!row) return p->err->status;
+  const struct kernel *row;
+  TRY(choose(p, n, pair ? append_pair_kernels : append_kernels, x->dtype, &problem, &row));
   uint32_t unit = row->tile[0];
-  struct cache_append_params u = {.n = (uint32_t)(n / unit),
+  struct cache_append_params u = {.n = (uint32_t)(bytes / unit),
                                   .batch = (uint32_t)(batch / unit),
                                   .stride = (uint32_t)(stride / unit),
                                   .start = (uint32_t)(a->start * token / unit)};
@@ -68,7 +68,7 @@ sconce_status append_emit(struct plan *p, const struct append *a) {
 
 sconce_status check_rank(struct plan *p, const struct tensor *t, const char *what) {
   char text[120];
-  if (t->dtype != VK_FLOAT32 && t->dtype != VK_FLOAT16)
+  if (!tensor_is_float(t))
     return fail(p->err, SCONCE_UNSUPPORTED, "%s: %s", what, tensor_text(t, text));
   if (t->rank != 3 && t->rank != 4)
     return fail(p->err, SCONCE_BAD_GRAPH, "%s: %s, expected rank 4 or 3", what,
@@ -94,26 +94,26 @@ sconce_status check_position(struct plan *p, int64_t start, uint32_t seq, uint32
 
 /* ---- update_cache: [value, cache, start, out]; nobody reads out ------------------------------ */
 
-static sconce_status read_update(struct plan *p, const struct node *n, int64_t *start) {
-  const struct tensor *x = arg_tensor(p, n, 0), *cache = arg_tensor(p, n, 1);
-  if (!x || !cache) return SCONCE_BAD_GRAPH;
-  TRY(check_rank(p, x, "new tokens"));
-  TRY(check_rank(p, cache, "cache"));
-  TRY(check_rows(p, x, cache));
-  TRY(arg_int(p, n, 2, start));
-  if (!p->first) return check_position(p, *start, dim_of(x, TOKENS), dim_of(cache, TOKENS));
-  *start = 0;
-  return SCONCE_OK;
+static sconce_status read_update(struct plan *p, const struct node *n, const struct tensor *x[2],
+                                 int64_t *start) {
+  TRY(arg_tensors(p, n, 0, 2, x));
+  TRY(check_rank(p, x[0], "new tokens"));
+  TRY(check_rank(p, x[1], "cache"));
+  TRY(check_rows(p, x[0], x[1]));
+  return arg_int(p, n, 2, start);
 }
 
 sconce_status update_shape(struct plan *p, const struct node *n) {
+  const struct tensor *x[2];
   int64_t start;
-  return read_update(p, n, &start);
+  TRY(read_update(p, n, x, &start));
+  return check_position(p, start, dim_of(x[0], TOKENS), dim_of(x[1], TOKENS));
 }
 
 sconce_status update_emit(struct plan *p, const struct node *n) {
+  const struct tensor *x[2];
   int64_t start;
-  TRY(read_update(p, n, &start));
+  TRY(read_update(p, n, x, &start));
   return append_emit(
-      p, &(struct append){{arg_id(n, 0), NO_VALUE}, {arg_id(n, 1), NO_VALUE}, (uint64_t)start});
+      p, n, &(struct append){{arg_id(n, 0), NO_VALUE}, {arg_id(n, 1), NO_VALUE}, (uint64_t)start});
 }

@@ -12,7 +12,7 @@
 
 enum {
   SPLIT_SEQ = 16, /* most queries for which keys are split */
-  SPLIT_DIM = 256,
+  SPLIT_DIM = 512,
   CHUNK_SHORT = 64,
   CHUNK_LONG = 128,
   CHUNK_LONG_FROM = 1024, /* keys */
@@ -39,81 +39,81 @@ static uint32_t chunks_max(uint32_t keys) {
   uint32_t a = chunks_of(brief), b = chunks_of(keys);
   return a > b ? a : b;
 }
-uint32_t attention_lanes(uint32_t dim) { return dim <= 64 ? 4 : dim <= 128 ? 8 : 16; }
+uint32_t attention_lanes(uint32_t dim) {
+  return dim <= 64 ? 4 : dim <= 128 ? 8 : dim <= 256 ? 16 : 32;
+}
 
-static bool split(const struct problem *x, bool half) {
+static bool split(const void *problem) {
+  const struct problem *x = problem;
   const struct attention *a = x->a;
-  return a->half == half && a->dim % 4 == 0 && a->dim <= SPLIT_DIM && a->seq <= SPLIT_SEQ &&
+  return a->dim % 4 == 0 && a->dim <= SPLIT_DIM && a->seq <= SPLIT_SEQ &&
          (uint64_t)a->seq * a->heads * chunks_of(a->keys) * (a->dim + 4) <= x->scratch;
 }
-static bool split_f32(const void *x, const struct caps *c) { return (void)c, split(x, false); }
-static bool split_f16(const void *x, const struct caps *c) { return (void)c, split(x, true); }
 static uint32_t dim_of_head(const void *problem) {
   return ((const struct problem *)problem)->a->dim;
 }
-static bool split64_f32(const void *x, const struct caps *c) {
-  return split_f32(x, c) && dim_of_head(x) <= 64;
-}
-static bool split64_f16(const void *x, const struct caps *c) {
-  return split_f16(x, c) && dim_of_head(x) <= 64;
-}
-static bool split128_f32(const void *x, const struct caps *c) {
-  return split_f32(x, c) && dim_of_head(x) <= 128;
-}
-static bool split128_f16(const void *x, const struct caps *c) {
-  return split_f16(x, c) && dim_of_head(x) <= 128;
-}
+static bool split256(const void *problem) { return split(problem) && dim_of_head(problem) <= 256; }
+static bool split64(const void *problem) { return split(problem) && dim_of_head(problem) <= 64; }
+static bool split128(const void *problem) { return split(problem) && dim_of_head(problem) <= 128; }
 
-static bool stream(const void *problem, uint32_t dim, bool half) {
-  const struct attention *a = ((const struct problem *)problem)->a;
-  return a->half == half && a->dim % 4 == 0 && a->dim <= dim;
+static bool stream(const void *problem, uint32_t most) {
+  return dim_of_head(problem) % 4 == 0 && dim_of_head(problem) <= most;
 }
-static bool d64_f32(const void *x, const struct caps *c) { return (void)c, stream(x, 64, false); }
-static bool d64_f16(const void *x, const struct caps *c) { return (void)c, stream(x, 64, true); }
-static bool d128_f32(const void *x, const struct caps *c) { return (void)c, stream(x, 128, false); }
-static bool d128_f16(const void *x, const struct caps *c) { return (void)c, stream(x, 128, true); }
-static bool d256_f32(const void *x, const struct caps *c) { return (void)c, stream(x, 256, false); }
-static bool d256_f16(const void *x, const struct caps *c) { return (void)c, stream(x, 256, true); }
-static bool is_f16(const void *x, const struct caps *c) {
-  return (void)c, ((const struct problem *)x)->a->half;
-}
-static bool is_f32(const void *x, const struct caps *c) { return !is_f16(x, c); }
+static bool stream64(const void *problem) { return stream(problem, 64); }
+static bool stream128(const void *problem) { return stream(problem, 128); }
+static bool stream256(const void *problem) { return stream(problem, 256); }
+static bool stream512(const void *problem) { return stream(problem, 512); }
 
 /* tile: 4 rows a workgroup and keys; 64 rows and keys; rows of out. */
 #define F32 "use=quad_f32 use=elem_f32"
 #define F16 "use=quad_f16 use=elem_f16"
 #define TREE " use=group_tree"
-#define SPLIT_WIDE(name, set, fits, lanes)                                                         \
-  {"split_wide_" name,                                                                             \
+#define SPLIT_WIDE(NAME, SET, DTYPE, FITS, LANES)                                                  \
+  {"split_wide_" NAME,                                                                             \
    &attn_split_wgsl,                                                                               \
-   set " use=attn_chunk_wide use=attn_rows4 LANES=" lanes,                                         \
+   SET " use=attn_chunk_wide use=attn_rows4 LANES=" LANES,                                         \
+   DTYPE,                                                                                          \
    NEEDS_SUBGROUPS | NEEDS_WIDE,                                                                   \
-   fits,                                                                                           \
+   FITS,                                                                                           \
    {4},                                                                                            \
    256,                                                                                            \
    12544}
+#define SPLIT(NAME, SET, DTYPE)                                                                    \
+  {NAME, &attn_split_wgsl, SET " use=attn_chunk" TREE, DTYPE, 0, split256, {4}, 256, 14336}
+#define SPLIT512(NAME, SET, DTYPE)                                                                 \
+  {NAME, &attn_split_wgsl, SET " use=attn_chunk QUERY=512u" TREE, DTYPE, 0, split, {4}, 256, 18432}
+#define STREAM(NAME, SET, DTYPE, FITS)                                                             \
+  {NAME, &attn_stream_wgsl, SET, DTYPE, 0, FITS, {64}, 128, 16384}
 const struct kernel attention_kernels[] = {
-    SPLIT_WIDE("f32_64", F32, split64_f32, "4u"),
-    SPLIT_WIDE("f16_64", F16, split64_f16, "4u"),
-    SPLIT_WIDE("f32_128", F32, split128_f32, "8u"),
-    SPLIT_WIDE("f16_128", F16, split128_f16, "8u"),
-    SPLIT_WIDE("f32_256", F32, split_f32, "16u"),
-    SPLIT_WIDE("f16_256", F16, split_f16, "16u"),
-    {"split_f32", &attn_split_wgsl, F32 " use=attn_chunk" TREE, 0, split_f32, {4}, 256, 14336},
-    {"split_f16", &attn_split_wgsl, F16 " use=attn_chunk" TREE, 0, split_f16, {4}, 256, 14336},
-    {"stream64_f32", &attn_stream_wgsl, F32, 0, d64_f32, {64}, 128, 16384},
-    {"stream64_f16", &attn_stream_wgsl, F16, 0, d64_f16, {64}, 128, 16384},
-    {"stream128_f32", &attn_stream_wgsl, "QUADS=4u " F32, 0, d128_f32, {64}, 128, 16384},
-    {"stream128_f16", &attn_stream_wgsl, "QUADS=4u " F16, 0, d128_f16, {64}, 128, 16384},
-    {"stream256_f32", &attn_stream_wgsl, "QUADS=8u " F32, 0, d256_f32, {64}, 128, 16384},
-    {"stream256_f16", &attn_stream_wgsl, "QUADS=8u " F16, 0, d256_f16, {64}, 128, 16384},
-    {"plain_f16", &attn_plain_wgsl, "use=elem_f16" TREE, 0, is_f16, {2}, 64, 1024},
-    {"plain_f32", &attn_plain_wgsl, "use=elem_f32" TREE, 0, is_f32, {1}, 64, 1024},
+    SPLIT_WIDE("f32_64", F32, OF_F32, split64, "4u"),
+    SPLIT_WIDE("f16_64", F16, OF_F16, split64, "4u"),
+    SPLIT_WIDE("f32_128", F32, OF_F32, split128, "8u"),
+    SPLIT_WIDE("f16_128", F16, OF_F16, split128, "8u"),
+    SPLIT_WIDE("f32_256", F32, OF_F32, split256, "16u"),
+    SPLIT_WIDE("f16_256", F16, OF_F16, split256, "16u"),
+    SPLIT("split_f32", F32, OF_F32),
+    SPLIT("split_f16", F16, OF_F16),
+    SPLIT512("split512_f32", F32, OF_F32),
+    SPLIT512("split512_f16", F16, OF_F16),
+    STREAM("stream64_f32", F32, OF_F32, stream64),
+    STREAM("stream64_f16", F16, OF_F16, stream64),
+    STREAM("stream128_f32", "QUADS=4u " F32, OF_F32, stream128),
+    STREAM("stream128_f16", "QUADS=4u " F16, OF_F16, stream128),
+    STREAM("stream256_f32", "QUADS=8u " F32, OF_F32, stream256),
+    STREAM("stream256_f16", "QUADS=8u " F16, OF_F16, stream256),
+    STREAM("stream512_f32", "QUADS=16u " F32, OF_F32, stream512),
+    STREAM("stream512_f16", "QUADS=16u " F16, OF_F16, stream512),
+    {"plain_f16", &attn_plain_wgsl, "use=elem_f16" TREE, OF_F16, .tile = {2},
+     .workgroup_bytes = 1024, .reference = true},
+    {"plain_f32", &attn_plain_wgsl, "use=elem_f32" TREE, OF_F32, .tile = {1},
+     .workgroup_bytes = 1024, .reference = true},
     {0},
 };
 const struct kernel attention_merges[] = {
-    {"merge_f16", &attn_merge_wgsl, "use=quad_f16", 0, is_f16, {1}, 256, 6144},
-    {"merge_f32", &attn_merge_wgsl, "use=quad_f32", 0, is_f32, {1}, 256, 6144},
+    {"merge_f16", &attn_merge_wgsl, "use=quad_f16", OF_F16, .threads = 256,
+     .workgroup_bytes = 6144},
+    {"merge_f32", &attn_merge_wgsl, "use=quad_f32", OF_F32, .threads = 256,
+     .workgroup_bytes = 6144},
     {0},
 };
 
@@ -130,10 +130,10 @@ sconce_status attention_prepare(struct plan *p, struct node *n, const struct att
 }
 
 static struct attn_params params_of(const struct attention *a, uint32_t unit) {
-  uint32_t dim = a->dim / unit, kv_heads = a->heads / a->group;
+  uint32_t dim = a->dim / unit, kv_heads = a->heads / a->heads_per_kv;
   struct attn_params u = {.seq = a->seq,
                           .heads = a->heads,
-                          .group = a->group,
+                          .heads_per_kv = a->heads_per_kv,
                           .dim = dim,
                           .q_token = a->head_major ? dim : a->heads * dim,
                           .q_head = a->head_major ? a->seq * dim : dim,
@@ -157,14 +157,16 @@ sconce_status attention_merge(struct plan *p, const struct node *n, const struct
                               uint32_t chunks) {
   struct attn_params u = params_of(a, 4);
   u.chunks = chunks;
-  return dispatch(p, choose(p, attention_merges, &(struct problem){.a = a}), &u,
-                  (uint64_t)a->seq * a->heads, OPERANDS({n->extra[0]}, {a->out}));
+  const struct kernel *row;
+  TRY(choose(p, n, attention_merges, a->dtype, NULL, &row));
+  return dispatch(p, row, &u, (uint64_t)a->seq * a->heads, OPERANDS({n->extra[0]}, {a->out}));
 }
 
 static sconce_status emit_split(struct plan *p, const struct node *n, const struct attention *a,
                                 const struct kernel *row) {
   struct attn_params u = params_of(a, 4);
-  uint64_t sets = div_up((uint64_t)a->seq * a->group, row->tile[0]) * (a->heads / a->group);
+  uint64_t sets =
+      div_up((uint64_t)a->seq * a->heads_per_kv, row->tile[0]) * (a->heads / a->heads_per_kv);
   uint32_t bias = a->bias == NO_VALUE ? a->q : a->bias;
   TRY(dispatch(p, row, &u, sets * u.chunks,
                OPERANDS({a->q}, {a->k}, {a->v}, {bias}, {n->extra[0]})));
@@ -174,15 +176,16 @@ static sconce_status emit_split(struct plan *p, const struct node *n, const stru
 sconce_status attention_emit(struct plan *p, const struct node *n, const struct attention *a) {
   const struct tensor *scratch = tensor_at(p, n->extra[0]);
   struct problem problem = {a, scratch ? tensor_numel_max(scratch) : 0};
-  const struct kernel *row = choose(p, attention_kernels, &problem);
-  if (!row) return p->err->status;
+  const struct kernel *row;
+  TRY(choose(p, n, attention_kernels, a->dtype, &problem, &row));
   if (row->wgsl == &attn_split_wgsl) return emit_split(p, n, a, row);
   bool plain = row->wgsl == &attn_plain_wgsl;
   struct attn_params u = params_of(a, plain ? 1 : 4);
-  uint64_t groups = plain
-                        ? div_up((uint64_t)a->seq * a->heads, row->tile[0]) * div_up(a->dim, 256)
-                        : div_up((uint64_t)a->seq * a->group, row->tile[0]) * (a->heads / a->group);
+  const uint64_t workgroups =
+      plain
+          ? div_up((uint64_t)a->seq * a->heads, row->tile[0]) * div_up(a->dim, 256)
+          : div_up((uint64_t)a->seq * a->heads_per_kv, row->tile[0]) * (a->heads / a->heads_per_kv);
   return dispatch(
-      p, row, &u, groups,
+      p, row, &u, workgroups,
       OPERANDS({a->q}, {a->k}, {a->v}, {a->bias == NO_VALUE ? a->q : a->bias}, {a->out}));
 }

@@ -1,7 +1,8 @@
 /* What the attention operators share: one problem, one table of kernels.
  *
- * out = softmax(q kᵀ · scale + mask) v; `group` heads of q share a head of k and v. Tensors are
- * (tokens, heads, dim), or (heads, tokens, dim) with head_major, where heads count all batches. */
+ * out = softmax(q kᵀ · scale + mask) v; `heads_per_kv` heads of q share a head of k and v. Tensors
+ * are (tokens, heads, dim), or (heads, tokens, dim) with head_major, where heads count all batches.
+ */
 #ifndef OPS_SDPA_ATTENTION_H
 #define OPS_SDPA_ATTENTION_H
 
@@ -10,15 +11,18 @@
 struct attention {
   uint32_t q, k, v, out; /* values */
   uint32_t bias;         /* a mask to add, or NO_VALUE */
-  uint32_t seq, heads, group, dim, keys;
+  uint32_t seq, heads, heads_per_kv, dim, keys;
   uint32_t rows;  /* tokens that k and v have memory for */
   uint32_t first; /* query i looks at keys up to first + i; at least keys: at all of them */
-  bool head_major, half;
-  uint32_t mask[4]; /* strides: batch, head, query, key */
+  bool head_major;
+  enum vk_dtype dtype; /* of q, k, v and out */
+  uint32_t mask[4];    /* strides: batch, head, query, key */
   uint32_t mask_heads;
   double scale;
 };
 
+/* Operators list the tables of what they call: attention_emit takes from the first, attention_merge
+ * and attention_emit from the second. */
 extern const struct kernel attention_kernels[], attention_merges[];
 
 /* Makes the scratch memory for every live shape; `a` is the problem at its maximum. */
@@ -31,9 +35,10 @@ SCONCE_CHECK sconce_status attention_merge(struct plan *p, const struct node *n,
                                            const struct attention *a, uint32_t chunks);
 uint32_t attention_chunk(uint32_t keys); /* keys of a workgroup where they are split */
 uint32_t attention_lanes(uint32_t dim);  /* threads that share a key there: four quads each */
-/* What a node of attention over caches asks for; *start: tokens that were there before. */
-SCONCE_CHECK sconce_status attention_cached(struct plan *p, const struct node *n,
-                                            struct attention *a, int64_t *start);
+/* What a node of attention over caches asks for; *start: tokens that were there before. false: its
+ * arguments are wrong, which its own shape and emit say aloud. */
+bool attention_cached(const struct plan *p, const struct node *n, struct attention *a,
+                      int64_t *start);
 
 /* ---- caches: (1, tokens, heads, dim), where the 1 may be missing ----------------------------- */
 
@@ -53,8 +58,10 @@ struct append {
   uint32_t x[2], cache[2]; /* values; the second of each NO_VALUE if there is one cache */
   uint64_t start;          /* tokens */
 };
+/* append_emit takes from the second for two caches whose rows are whole words, else the first. */
 extern const struct kernel append_kernels[], append_pair_kernels[];
-SCONCE_CHECK sconce_status append_emit(struct plan *p, const struct append *a);
+SCONCE_CHECK sconce_status append_emit(struct plan *p, const struct node *n,
+                                       const struct append *a);
 
 /* ---- operators ------------------------------------------------------------------------------- */
 

@@ -24,7 +24,7 @@ fn place(row: u32) -> vec2<u32> {
 
 fn score(at: vec2<u32>, key: u32) -> f32 {
   let qa = at.x * p.q_head + at.y * p.q_token;
-  let ka = at.x / p.group * p.k_head + key * p.k_token;
+  let ka = at.x / p.heads_per_kv * p.k_head + key * p.k_token;
   var sum = 0.0;
   for (var d = 0u; d < p.dim; d++) {
     sum += elem_get(q[(qa + d) / ELEMS], (qa + d) % ELEMS) * elem_get(k[(ka + d) / ELEMS], (ka + d) % ELEMS);
@@ -78,7 +78,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
           continue;
         }
         let head = select(a.x, b.x, r == 1u);
-        let va = head / p.group * p.k_head + tile * WG * p.k_token + e % p.dim;
+        let va = head / p.heads_per_kv * p.k_head + tile * WG * p.k_token + e % p.dim;
         let count = min(WG, max(limits[r], tile * WG) - tile * WG);
         var total = acc[i][lane] * keep[r];
         for (var j = 0u; j < count; j++) {

@@ -26,7 +26,7 @@ fn value_now(cached: vec4<f32>, i: u32, d: u32) -> vec4<f32> { return cached; }
 
 // Row r of a head of k and v belongs to query r / group.
 fn masked(s: f32, r: u32, i: u32) -> f32 {
-  let token = (row + r) / p.group;
+  let token = (row + r) / p.heads_per_kv;
   let key = start + i;
   if (key >= p.keys || key > p.first + token || token >= p.seq) {
     return p.never;
@@ -34,16 +34,16 @@ fn masked(s: f32, r: u32, i: u32) -> f32 {
   if (p.masked == 0u) {
     return s;
   }
-  let head = kv_head * p.group + (row + r) % p.group;
+  let head = kv_head * p.heads_per_kv + (row + r) % p.heads_per_kv;
   let b = head / p.mask_heads * p.mask.x + head % p.mask_heads * p.mask.y + token * p.mask.z + key * p.mask.w;
   return s + elem_get(bias[b / ELEMS], b % ELEMS);
 }
 
 fn put_part(r: u32, d: u32, total: vec4<f32>, most: f32, sum: f32) {
-  if (row + r >= p.seq * p.group) {
+  if (row + r >= p.seq * p.heads_per_kv) {
     return;
   }
-  let at = ((kv_head * p.seq * p.group + row + r) * p.chunks + start / p.chunk) * (p.dim + 1u);
+  let at = ((kv_head * p.seq * p.heads_per_kv + row + r) * p.chunks + start / p.chunk) * (p.dim + 1u);
   parts[at + d] = total;
   if (d == 0u) {
     parts[at + p.dim] = vec4<f32>(most, sum, 0.0, 0.0);
@@ -53,13 +53,13 @@ fn put_part(r: u32, d: u32, total: vec4<f32>, most: f32, sum: f32) {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) local: u32) {
-  let rows = p.seq * p.group;
+  let rows = p.seq * p.heads_per_kv;
   let sets = (rows + HEADS - 1u) / HEADS;
   let index = grid_group(group, groups);
   row = index / p.chunks % sets * HEADS;
   kv_head = index / p.chunks / sets;
   start = index % p.chunks * p.chunk;
-  if (index / p.chunks / sets * p.group >= p.heads) {
+  if (index / p.chunks / sets * p.heads_per_kv >= p.heads) {
     return;
   }
   base = kv_head * p.k_head + start * p.k_token;
@@ -67,7 +67,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let early = attend_early(0u, count, local);
   for (var i = local; i < HEADS * p.dim; i += WG) {
     let r = min(row + i / p.dim, rows - 1u);
-    let at = r / p.group * p.q_token + (kv_head * p.group + r % p.group) * p.q_head;
+    let at = r / p.heads_per_kv * p.q_token + (kv_head * p.heads_per_kv + r % p.heads_per_kv) * p.q_head;
     query[i] = quad_get(q[at + i % p.dim]);
   }
   attend(count, local, early);

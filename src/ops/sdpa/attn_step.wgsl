@@ -14,7 +14,7 @@ const QUADS = 0u;
 const PAIRS = 2u; // 0, 1: as p.pairs, when it is known
 struct Params {
   heads: u32,  // of q
-  group: u32,  // heads of q that share a head of k and v
+  heads_per_kv: u32, // heads of q that share a head of k and v
   dim: u32,    // of a head; quads
   keys: u32,   // the new one included
   chunk: u32,  // keys of a workgroup
@@ -92,10 +92,10 @@ fn value_now(cached: vec4<f32>, i: u32, d: u32) -> vec4<f32> {
 fn masked(s: f32, r: u32, i: u32) -> f32 { return s; }
 
 fn put_part(r: u32, d: u32, total: vec4<f32>, most: f32, sum: f32) {
-  if (row + r >= p.group) {
+  if (row + r >= p.heads_per_kv) {
     return;
   }
-  let head = kv_head * p.group + row + r;
+  let head = kv_head * p.heads_per_kv + row + r;
   if (FINAL) {
     parts[head * dim() + d] = part_put(select(total / sum, vec4<f32>(), sum == 0.0));
     return;
@@ -112,7 +112,7 @@ fn turn(i: u32) {
   let d = i % dim();
   let other = mate(d);
   let own_key = i >= HEADS * dim();
-  let at = (kv_head * p.group + min(row + i / dim(), p.group - 1u)) * dim();
+  let at = (kv_head * p.heads_per_kv + min(row + i / dim(), p.heads_per_kv - 1u)) * dim();
   let key_at = kv_head * dim();
   var x = q[at + d];
   var y = q[at + other];
@@ -138,13 +138,13 @@ fn turn(i: u32) {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) local: u32) {
-  let sets = (p.group + HEADS - 1u) / HEADS;
+  let sets = (p.heads_per_kv + HEADS - 1u) / HEADS;
   let index = grid_group(group, groups);
   let chunk = index % p.chunks;
   row = index / p.chunks % sets * HEADS;
   kv_head = index / p.chunks / sets;
   start = chunk * p.chunk;
-  if (index / p.chunks / sets * p.group >= p.heads) {
+  if (index / p.chunks / sets * p.heads_per_kv >= p.heads) {
     return;
   }
   base = start * p.token + kv_head * dim();

@@ -21,13 +21,13 @@ var<workgroup> weights: array<vec4<f32>, 512>; // (ROWS, KEYS / 4), turned by th
 var<workgroup> peaks: array<f32, 512>;         // (ROWS, 8): of a thread's four keys
 
 fn row_at(kv_head: u32, r: u32) -> u32 {
-  return r / p.group * p.q_token + (kv_head * p.group + r % p.group) * p.q_head;
+  return r / p.heads_per_kv * p.q_token + (kv_head * p.heads_per_kv + r % p.heads_per_kv) * p.q_head;
 }
 
 // Where the mask's row for row r begins.
 fn mask_at(kv_head: u32, r: u32) -> u32 {
-  let head = kv_head * p.group + r % p.group;
-  return head / p.mask_heads * p.mask.x + head % p.mask_heads * p.mask.y + r / p.group * p.mask.z;
+  let head = kv_head * p.heads_per_kv + r % p.heads_per_kv;
+  return head / p.mask_heads * p.mask.x + head % p.mask_heads * p.mask.y + r / p.heads_per_kv * p.mask.z;
 }
 
 fn bias_at(b: u32) -> f32 { return elem_get(bias[b / ELEMS], b % ELEMS); }
@@ -35,16 +35,16 @@ fn bias_at(b: u32) -> f32 { return elem_get(bias[b / ELEMS], b % ELEMS); }
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) local: u32) {
-  let rows = p.seq * p.group;
+  let rows = p.seq * p.heads_per_kv;
   let tiles = (rows + ROWS - 1u) / ROWS;
-  let kv_heads = p.heads / p.group;
+  let kv_heads = p.heads / p.heads_per_kv;
   let index = grid_group(group, groups);
   if (index >= tiles * kv_heads) {
     return;
   }
   let kv_head = index % kv_heads;
   let row = (tiles - 1u - index / kv_heads) * ROWS; // the longest first
-  let keys = min(p.keys, p.first + (min(row + ROWS, rows) - 1u) / p.group + 1u);
+  let keys = min(p.keys, p.first + (min(row + ROWS, rows) - 1u) / p.heads_per_kv + 1u);
   let k_base = kv_head * p.k_head;
   let x = local % 8u;
   let y = local / 8u;
@@ -53,7 +53,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var masks: vec4<u32>;
   for (var r = 0u; r < 4u; r++) {
     let mine = row + r * 16u + y;
-    limits[r] = min(p.keys, p.first + mine / p.group + 1u);
+    limits[r] = min(p.keys, p.first + mine / p.heads_per_kv + 1u);
     masks[r] = mask_at(kv_head, min(mine, rows - 1u));
   }
   // What the thread brings to workgroup memory: a quad of two rows and of a key.

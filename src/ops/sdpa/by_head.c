@@ -16,8 +16,8 @@ static uint32_t heads_of(const struct tensor *t) {
 static sconce_status check(struct plan *p, const struct tensor *q, const struct tensor *k,
                            const struct tensor *v) {
   char a[120], b[120], c[120];
-  bool same = (q->dtype == VK_FLOAT32 || q->dtype == VK_FLOAT16) && k->dtype == q->dtype &&
-              v->dtype == q->dtype && q->rank >= 3 && k->rank == q->rank && v->rank == q->rank;
+  bool same = tensor_is_float(q) && k->dtype == q->dtype && v->dtype == q->dtype && q->rank >= 3 &&
+              k->rank == q->rank && v->rank == q->rank;
   for (uint32_t i = 0; same && i < q->rank; i++) {
     same = k->dim_live[i] == v->dim_live[i];
     if (q->rank - i > BY_HEAD_HEADS || q->rank - i == DIM) same &= k->dim_live[i] == q->dim_live[i];
@@ -48,9 +48,10 @@ static sconce_status read_mask(struct plan *p, const struct tensor *q, struct at
 }
 
 static sconce_status read_call(struct plan *p, const struct node *n, struct attention *a) {
-  const struct tensor *q = arg_tensor(p, n, 0), *k = arg_tensor(p, n, 1), *v = arg_tensor(p, n, 2),
-                      *out = arg_tensor(p, n, 5);
-  if (!q || !k || !v || !out) return SCONCE_BAD_GRAPH;
+  const struct tensor *q, *k, *v;
+  TRY(arg_tensor(p, n, 0, &q));
+  TRY(arg_tensor(p, n, 1, &k));
+  TRY(arg_tensor(p, n, 2, &v));
   TRY(check(p, q, k, v));
   uint32_t keys = dim_of(k, BY_HEAD_TOKENS);
   *a = (struct attention){.q = arg_id(n, 0),
@@ -60,13 +61,13 @@ static sconce_status read_call(struct plan *p, const struct node *n, struct atte
                           .bias = arg_is_null(p, n, 3) ? NO_VALUE : arg_id(n, 3),
                           .seq = dim_of(q, BY_HEAD_TOKENS),
                           .heads = heads_of(q),
-                          .group = dim_of(q, BY_HEAD_HEADS) / dim_of(k, BY_HEAD_HEADS),
+                          .heads_per_kv = dim_of(q, BY_HEAD_HEADS) / dim_of(k, BY_HEAD_HEADS),
                           .dim = dim_of(q, DIM),
                           .keys = keys,
                           .rows = keys,
                           .first = keys,
                           .head_major = true,
-                          .half = q->dtype == VK_FLOAT16,
+                          .dtype = q->dtype,
                           .mask_heads = dim_of(q, BY_HEAD_HEADS)};
   if (a->bias != NO_VALUE && tensor_numel(q)) TRY(read_mask(p, q, a));
   return arg_float_or(p, n, 4, 1 / sqrt(a->dim), &a->scale);

@@ -6,8 +6,9 @@
 
 /* [q, k, v, k_cache, v_cache, start, seq_len, mask, dropout, causal, scale, out] with an append,
  * [q, k_cache, v_cache, start, mask, dropout, causal, scale, out] without. seq_len is a placeholder
- * in real files: q tells. */
-enum { PLAIN, APPEND };
+ * in real files: q tells. WHOLE: the arguments of PLAIN, but all rows of k and v are keys, wherever
+ * in the text the queries are: the mask decides. */
+enum { PLAIN, APPEND, WHOLE };
 struct cached {
   struct attention a;
   int64_t start;
@@ -33,10 +34,12 @@ static sconce_status check_heads(struct plan *p, const struct tensor *q, const s
 }
 
 static sconce_status check_new_tokens(struct plan *p, const struct node *n) {
-  const struct tensor *q = arg_tensor(p, n, 0), *cache = arg_tensor(p, n, 3);
+  const struct tensor *q, *cache;
+  TRY(arg_tensor(p, n, 0, &q));
+  TRY(arg_tensor(p, n, 3, &cache));
   for (uint32_t i = 1; i <= 2; i++) {
-    const struct tensor *x = arg_tensor(p, n, i);
-    if (!x) return SCONCE_BAD_GRAPH;
+    const struct tensor *x;
+    TRY(arg_tensor(p, n, i, &x));
     TRY(check_rank(p, x, "new tokens"));
     TRY(check_rows(p, x, cache));
     if (dim_of(x, TOKENS) != dim_of(q, TOKENS))
@@ -53,8 +56,7 @@ static sconce_status read_mask(struct plan *p, struct cached *c) {
   if (!m) return fail(p->err, SCONCE_BAD_GRAPH, "the mask is no tensor");
   if (c->causal) return fail(p->err, SCONCE_BAD_GRAPH, "a mask and causal attention together");
   uint32_t cols = m->rank >= 2 ? dim_of(m, DIM) : 0;
-  if (m->dtype != q->dtype || tensor_numel(m) != (uint64_t)c->a.seq * cols ||
-      (!p->first && cols < c->a.keys))
+  if (m->dtype != q->dtype || tensor_numel(m) != (uint64_t)c->a.seq * cols)
     return fail(p->err, SCONCE_BAD_GRAPH, "the mask %s for %u queries and %u keys",
                 tensor_text(m, text), c->a.seq, c->a.keys);
   c->a.keys = cols < c->a.rows ? cols : c->a.rows;
@@ -64,11 +66,12 @@ static sconce_status read_mask(struct plan *p, struct cached *c) {
 }
 
 static sconce_status read_cached(struct plan *p, const struct node *n, struct cached *c) {
-  bool append = n->op->variant == APPEND;
+  bool append = n->op->code == APPEND;
   uint32_t cache = append ? 3 : 1, mask = append ? 7 : 4;
-  const struct tensor *q = arg_tensor(p, n, 0), *k = arg_tensor(p, n, cache),
-                      *v = arg_tensor(p, n, cache + 1), *out = arg_tensor(p, n, n->n_args - 1);
-  if (!q || !k || !v || !out) return SCONCE_BAD_GRAPH;
+  const struct tensor *q, *k, *v;
+  TRY(arg_tensor(p, n, 0, &q));
+  TRY(arg_tensor(p, n, cache, &k));
+  TRY(arg_tensor(p, n, cache + 1, &v));
   TRY(check_rank(p, q, "queries"));
   TRY(check_rank(p, k, "key cache"));
   TRY(check_rank(p, v, "value cache"));
@@ -79,11 +82,10 @@ static sconce_status read_cached(struct plan *p, const struct node *n, struct ca
   TRY(arg_float_or(p, n, mask + 1, 0, &dropout));
   TRY(arg_bool(p, n, mask + 2, &c->causal));
   if (dropout != 0) return fail(p->err, SCONCE_UNSUPPORTED, "a dropout of %g", dropout);
+  if (n->op->code == WHOLE && c->causal)
+    return fail(p->err, SCONCE_UNSUPPORTED, "causal attention whose keys have no position");
+  if (n->op->code == WHOLE) c->start = 0;
   uint32_t seq = dim_of(q, TOKENS), rows = dim_of(k, TOKENS), heads = dim_of(q, HEADS);
-  if (p->first)
-    c->start = 0;
-  else
-    TRY(check_position(p, c->start, seq, rows));
   c->a = (struct attention){.q = arg_id(n, 0),
                             .k = arg_id(n, cache),
                             .v = arg_id(n, cache + 1),
@@ -91,28 +93,36 @@ static sconce_status read_cached(struct plan *p, const struct node *n, struct ca
                             .bias = arg_is_null(p, n, mask) ? NO_VALUE : arg_id(n, mask),
                             .seq = seq,
                             .heads = heads,
-                            .group = heads / dim_of(k, HEADS),
+                            .heads_per_kv = heads / dim_of(k, HEADS),
                             .dim = dim_of(q, DIM),
-                            .keys = (uint32_t)c->start + seq,
+                            .keys = n->op->code == WHOLE ? rows : (uint32_t)c->start + seq,
                             .rows = rows,
-                            .half = q->dtype == VK_FLOAT16};
+                            .dtype = q->dtype};
   if (c->a.bias != NO_VALUE) TRY(read_mask(p, c));
   c->a.first = c->causal ? (uint32_t)c->start : c->a.keys;
   return arg_float_or(p, n, mask + 3, 1 / sqrt(c->a.dim), &c->a.scale);
 }
 
-sconce_status attention_cached(struct plan *p, const struct node *n, struct attention *a,
-                               int64_t *start) {
+bool attention_cached(const struct plan *p, const struct node *n, struct attention *a,
+                      int64_t *start) {
+  struct plan quiet = {.g = p->g, .node = p->node}; /* no place for a sentence */
   struct cached c;
-  TRY(read_cached(p, n, &c));
+  if (read_cached(&quiet, n, &c) != SCONCE_OK) return false;
   *a = c.a;
   *start = c.start;
-  return SCONCE_OK;
+  return true;
 }
 
 static sconce_status shape_cached(struct plan *p, const struct node *n) {
   struct cached c;
   TRY(read_cached(p, n, &c));
+  const bool whole = n->op->code == WHOLE;
+  const uint32_t least = whole ? c.a.rows : (uint32_t)c.start + c.a.seq;
+  if (!whole) TRY(check_position(p, c.start, c.a.seq, c.a.rows));
+  char text[120];
+  if (c.a.keys < least) /* fewer than the mask should have columns for */
+    return fail(p->err, SCONCE_BAD_GRAPH, "the mask %s for %u queries and %u keys",
+                tensor_text(tensor_at(p, c.a.bias), text), c.a.seq, least);
   return shape_same(p, n);
 }
 
@@ -125,35 +135,27 @@ static sconce_status prepare_cached(struct plan *p, struct node *n) {
 static sconce_status emit_cached(struct plan *p, const struct node *n) {
   struct cached c;
   TRY(read_cached(p, n, &c));
-  if (n->op->variant == APPEND)
-    TRY(append_emit(p, &(struct append){{arg_id(n, 1), arg_id(n, 2)},
-                                        {arg_id(n, 3), arg_id(n, 4)},
-                                        (uint64_t)c.start}));
+  if (n->op->code == APPEND)
+    TRY(append_emit(p, n,
+                    &(struct append){{arg_id(n, 1), arg_id(n, 2)},
+                                     {arg_id(n, 3), arg_id(n, 4)},
+                                     (uint64_t)c.start}));
   return attention_emit(p, n, &c.a);
 }
 
-#define CACHED(name, args, which, written)                                                         \
-  {                                                                                                \
-    name, shape_cached, emit_cached, prepare_cached, .n_args = args, .variant = which,             \
-        .writes = written, .kernels = {                                                            \
-          attention_kernels,                                                                       \
-          attention_merges,                                                                        \
-          append_pair_kernels                                                                      \
-        }                                                                                          \
-  }
-#define UPDATE(name)                                                                               \
-  {                                                                                                \
-    name, update_shape, update_emit, .n_args = 4, .writes = 1 << 1, .kernels = { append_kernels }  \
-  }
-
 const struct op ops_sdpa[] = {
-    CACHED("sdpa_with_kv_cache.default", 12, APPEND, 1 << 3 | 1 << 4),
-    CACHED("llama.sdpa_with_kv_cache.default", 12, APPEND, 1 << 3 | 1 << 4),
-    CACHED("custom_sdpa.default", 9, PLAIN, 0),
-    CACHED("llama.custom_sdpa.default", 9, PLAIN, 0),
-    UPDATE("update_cache.default"),
-    UPDATE("llama.update_cache.default"),
+    {"sdpa_with_kv_cache.default", shape_cached, emit_cached, prepare_cached,
+     .also = "llama.sdpa_with_kv_cache.default", .n_args = 12, .writes = 1 << 3 | 1 << 4,
+     .code = APPEND,
+     .tables = TABLES(attention_kernels, attention_merges, append_kernels, append_pair_kernels)},
+    {"custom_sdpa.default", shape_cached, emit_cached, prepare_cached,
+     .also = "llama.custom_sdpa.default", .n_args = 9, .code = PLAIN,
+     .tables = TABLES(attention_kernels, attention_merges)},
+    {"et_vk.gemma4_sdpa.default", shape_cached, emit_cached, prepare_cached, .n_args = 9,
+     .code = WHOLE, .tables = TABLES(attention_kernels, attention_merges)},
+    {"update_cache.default", update_shape, update_emit, .also = "llama.update_cache.default",
+     .n_args = 4, .writes = 1 << 1, .tables = TABLES(append_kernels)},
     {"et_vk.sdpa.default", by_head_shape, by_head_emit, by_head_prepare, .n_args = 6,
-     .kernels = {attention_kernels, attention_merges}},
+     .tables = TABLES(attention_kernels, attention_merges)},
     {0},
 };

@@ -29,47 +29,39 @@ struct problem {
   X(to128, dim <= 128, 192)                                                                        \
   X(to256, dim <= DIM_MAX, 128)                                                                    \
   X(memory, dim <= DIM_MAX, 128)
-#define FITS(name, width, half_heads, in_one, limit)                                               \
-  static bool name##_##width(const void *problem, const struct caps *c) {                          \
+#define FITS(NAME, LIMIT)                                                                          \
+  static bool NAME(const void *problem) {                                                          \
     const struct problem *x = problem;                                                             \
     const uint32_t dim = x->a->dim;                                                                \
-    return (void)c, x->a->half == half_heads && x->whole == in_one && (limit);                     \
+    return LIMIT;                                                                                  \
   }
-#define FITS_ALL(width, limit, most)                                                               \
-  FITS(whole_f32, width, false, true, (limit) && x->a->keys <= most)                               \
-  FITS(whole_f16, width, true, true, (limit) && x->a->keys <= most)                                \
-  FITS(split_f32, width, false, false, limit)                                                      \
-  FITS(split_f16, width, true, false, limit)
-DIMS(FITS_ALL)
+#define FITS_BOTH(WIDTH, LIMIT, MOST)                                                              \
+  FITS(whole_##WIDTH, x->whole && (LIMIT) && x->a->keys <= MOST)                                   \
+  FITS(split_##WIDTH, !x->whole && (LIMIT))
+DIMS(FITS_BOTH)
 
 /* tile: heads and most keys of a workgroup. */
 #define F32 "use=quad_f32 use=elem_f32 "
 #define F16 "use=quad_f16 use=elem_f16 "
 #define WHOLE_PART "FINAL=true use=part_quad "
 #define SPLIT_PART "use=part_f32 "
-#define WIDE(name, width, set, heads, lanes)                                                       \
-  {#name "_" #width,                                                                               \
+#define WIDE(NAME, SET, DTYPE, FITS, HEADS, LANES)                                                 \
+  {NAME,                                                                                           \
    &attn_step_wgsl,                                                                                \
-   set "use=attn_chunk_wide use=attn_rows" #heads " LANES=" lanes,                                 \
+   SET "use=attn_chunk_wide use=attn_rows" #HEADS " LANES=" LANES,                                 \
+   DTYPE,                                                                                          \
    NEEDS_SUBGROUPS | NEEDS_WIDE,                                                                   \
-   name##_##width,                                                                                 \
-   {heads, UINT32_MAX},                                                                            \
+   FITS,                                                                                           \
+   {HEADS, UINT32_MAX},                                                                            \
    256,                                                                                            \
    14592}
-#define WIDE_ALL(width, lanes)                                                                     \
-  WIDE(whole_f32, width, F32 WHOLE_PART, 1, lanes),                                                \
-      WIDE(whole_f16, width, F16 WHOLE_PART, 1, lanes),                                            \
-      WIDE(split_f32, width, F32 SPLIT_PART, 4, lanes),                                            \
-      WIDE(split_f16, width, F16 SPLIT_PART, 4, lanes)
-#define MEMORY(name, set)                                                                          \
-  {#name "_memory",                                                                                \
-   &attn_step_wgsl,                                                                                \
-   set "use=attn_chunk use=group_tree",                                                            \
-   0,                                                                                              \
-   name##_memory,                                                                                  \
-   {4, 128},                                                                                       \
-   256,                                                                                            \
-   16384}
+#define WIDE_ALL(WIDTH, LANES)                                                                     \
+  WIDE("whole_f32_" #WIDTH, F32 WHOLE_PART, OF_F32, whole_##WIDTH, 1, LANES),                      \
+      WIDE("whole_f16_" #WIDTH, F16 WHOLE_PART, OF_F16, whole_##WIDTH, 1, LANES),                  \
+      WIDE("split_f32_" #WIDTH, F32 SPLIT_PART, OF_F32, split_##WIDTH, 4, LANES),                  \
+      WIDE("split_f16_" #WIDTH, F16 SPLIT_PART, OF_F16, split_##WIDTH, 4, LANES)
+#define MEMORY(NAME, SET, DTYPE, FITS)                                                             \
+  {NAME, &attn_step_wgsl, SET "use=attn_chunk use=group_tree", DTYPE, 0, FITS, {4, 128}, 256, 16384}
 static const struct kernel kernels[] = {
     WIDE_ALL(d64_pairs, "4u QUADS=16u PAIRS=1u"),
     WIDE_ALL(d64, "4u QUADS=16u PAIRS=0u"),
@@ -78,10 +70,10 @@ static const struct kernel kernels[] = {
     WIDE_ALL(to64, "4u"),
     WIDE_ALL(to128, "8u"),
     WIDE_ALL(to256, "16u"),
-    MEMORY(whole_f32, F32 WHOLE_PART),
-    MEMORY(whole_f16, F16 WHOLE_PART),
-    MEMORY(split_f32, F32 SPLIT_PART),
-    MEMORY(split_f16, F16 SPLIT_PART),
+    MEMORY("whole_f32_memory", F32 WHOLE_PART, OF_F32, whole_memory),
+    MEMORY("whole_f16_memory", F16 WHOLE_PART, OF_F16, whole_memory),
+    MEMORY("split_f32_memory", F32 SPLIT_PART, OF_F32, split_memory),
+    MEMORY("split_f16_memory", F16 SPLIT_PART, OF_F16, split_memory),
     {0},
 };
 
@@ -98,10 +90,10 @@ struct step {
 static bool is_pairs(const struct node *rope) { return rope->n_args == 5; }
 
 /* false: not a shape for this kernel. */
-static bool read_step(struct plan *p, const struct node *n, struct step *s) {
+static bool read_step(const struct plan *p, const struct node *n, struct step *s) {
   const uint32_t *orders = n->fused;
   *s = (struct step){.rope = part_at(n, orders[0]), .sdpa = part_at(n, orders[1])};
-  if (attention_cached(p, s->sdpa, &s->a, &s->start) != SCONCE_OK) return false;
+  if (!attention_cached(p, s->sdpa, &s->a, &s->start)) return false;
   const struct tensor *cos = tensor_at(p, s->rope->args[COS]),
                       *sin = tensor_at(p, s->rope->args[SIN]);
   const struct tensor *q = tensor_at(p, s->rope->args[Q]);
@@ -111,13 +103,12 @@ static bool read_step(struct plan *p, const struct node *n, struct step *s) {
   int64_t row = 0;
   s->pairs = is_pairs(s->rope);
   s->rotary = s->pairs ? s->a.dim : width;
-  if (!s->pairs && arg_int(p, s->rope, START, &row) != SCONCE_OK) return false;
-  if (p->first) row = 0;
+  if (!s->pairs && !arg_is_int(p, s->rope, START, &row)) return false;
   if (row < 0 || ((uint64_t)row + 1) * width > tensor_numel(cos) ||
       ((uint64_t)row + 1) * width > tensor_numel(sin))
     return false;
   s->at = (uint32_t)row * width;
-  return s->a.seq == 1 && s->a.heads && s->a.group && s->a.bias == NO_VALUE && s->a.dim &&
+  return s->a.seq == 1 && s->a.heads && s->a.heads_per_kv && s->a.bias == NO_VALUE && s->a.dim &&
          s->a.dim % 4 == 0 && s->a.dim <= DIM_MAX && s->a.keys == s->start + 1 &&
          (s->pairs ? width == s->a.dim / 2 : s->rotary % 8 == 0) && s->rotary <= s->a.dim;
 }
@@ -134,16 +125,13 @@ static uint32_t chunk_of(uint32_t keys, uint64_t sets, uint32_t most) {
 
 static sconce_status emit_step(struct plan *p, const struct node *n) {
   struct step s;
-  sconce_error quiet = *p->err; /* a shape that does not fit is no error */
-  bool fits = read_step(p, n, &s);
-  *p->err = quiet;
-  if (!fits) return emit_parts(p, n);
+  if (!read_step(p, n, &s)) return emit_parts(p, n);
   struct problem problem = {&s.a, true, s.pairs};
-  const struct kernel *row = row_for(p, kernels, &problem);
+  const struct kernel *row = row_for(p, n, kernels, s.a.dtype, &problem);
   problem.whole = row != NULL;
-  if (!row) row = row_for(p, kernels, &problem);
+  if (!row) row = row_for(p, n, kernels, s.a.dtype, &problem);
   if (!row) return emit_parts(p, n);
-  const uint64_t sets = div_up(s.a.group, row->tile[0]) * (s.a.heads / s.a.group);
+  const uint64_t sets = div_up(s.a.heads_per_kv, row->tile[0]) * (s.a.heads / s.a.heads_per_kv);
   const uint32_t chunk = problem.whole ? s.a.keys : chunk_of(s.a.keys, sets, row->tile[1]);
   const uint32_t chunks = (uint32_t)div_up(s.a.keys, chunk);
   const struct tensor *scratch = tensor_at(p, s.sdpa->extra[0]);
@@ -151,13 +139,13 @@ static sconce_status emit_step(struct plan *p, const struct node *n) {
       (!scratch || (uint64_t)s.a.heads * chunks * (s.a.dim + 4) > tensor_numel_max(scratch)))
     return emit_parts(p, n);
   struct attn_step_params u = {.heads = s.a.heads,
-                               .group = s.a.group,
+                               .heads_per_kv = s.a.heads_per_kv,
                                .dim = s.a.dim / 4,
                                .keys = s.a.keys,
                                .chunk = chunk,
                                .chunks = chunks,
                                .lanes = attention_lanes(s.a.dim),
-                               .token = s.a.heads / s.a.group * s.a.dim / 4,
+                               .token = s.a.heads / s.a.heads_per_kv * s.a.dim / 4,
                                .pairs = s.pairs,
                                .rotary = s.rotary,
                                .at = s.at,
@@ -171,11 +159,18 @@ static sconce_status emit_step(struct plan *p, const struct node *n) {
 }
 
 const struct op ops_sdpa_fused[] = {
-    {"sconce.attention_step", .emit = emit_step, .kernels = {kernels}},
+    {"sconce.attention_step", .emit = emit_step, .tables = TABLES(kernels)},
     {0},
 };
 
 /* ---- pass ------------------------------------------------------------------------------------ */
+
+/* Tables of rank 3 are for (batch, heads, seq, dim): see rope.c. */
+static bool has_heads_first(const struct rewrite *r, const struct node *rope) {
+  const uint32_t tables = rope->args[2];
+  return tables == NO_VALUE || r->g->values[tables].kind != VK_TENSOR ||
+         r->g->values[tables].tensor.rank == 3;
+}
 
 /* A rotation whose two results go into attention with an append, and nowhere else. */
 static sconce_status rotary_at(struct rewrite *r, uint32_t i) {
@@ -185,7 +180,8 @@ static sconce_status rotary_at(struct rewrite *r, uint32_t i) {
   const uint32_t at = maker_of(r, sdpa->args[0]);
   const struct node *rope = node_of(r, at, "et_vk.apply_rotary_emb.default");
   if (!rope) rope = node_of(r, at, "et_vk.apply_rotary_emb_hf.default");
-  if (!rope || maker_of(r, sdpa->args[1]) != at || maker_of(r, sdpa->args[2]) == at)
+  if (!rope || has_heads_first(r, rope) || maker_of(r, sdpa->args[1]) != at ||
+      maker_of(r, sdpa->args[2]) == at)
     return SCONCE_OK;
   const struct value *results = &r->g->values[out_id(rope)];
   if (results->list.n != 2 || viewed(r, sdpa->args[0]) != results->list.ids[0] ||

@@ -245,7 +245,7 @@ static void every_row_of_the_table(void) {
   const struct op *op = op_find(text_of("sconce.attention_step"));
   REQUIRE(gpu && op);
   const struct caps caps = gpu_caps(gpu);
-  for (const struct kernel *row = op->kernels[0]; row->name && !test_failed(); row++) {
+  for (const struct kernel *row = op->tables[0]; row->name && !test_failed(); row++) {
     if (!kernel_runs(row, &caps)) continue;
     const enum vk_dtype dtype = strstr(row->name, "f16") ? VK_FLOAT16 : VK_FLOAT32;
     bool taken = false;

@@ -6,63 +6,49 @@
 #include "softmax_stats.wgsl.h"
 
 struct problem {
-  enum vk_dtype dtype;
   uint32_t lines, size, inner;
 };
 
 /* One thread per line where there are lines enough and neighbours read side by side. */
-static bool alone(const struct problem *q) {
+static bool alone(const void *problem) {
+  const struct problem *q = problem;
   return q->size <= 16 || (q->lines >= 4096 && q->inner > 1);
 }
-
-static bool f32(const void *problem, const struct caps *caps) {
-  (void)caps;
-  return ((const struct problem *)problem)->dtype == VK_FLOAT32;
-}
-static bool f32_alone(const void *problem, const struct caps *caps) {
-  return f32(problem, caps) && alone(problem);
-}
-static bool f16_alone(const void *problem, const struct caps *caps) {
-  return !f32(problem, caps) && alone(problem);
-}
-static bool f16(const void *problem, const struct caps *caps) { return !f32(problem, caps); }
 
 /* tile[0]: lines that one workgroup sees. */
 enum { SHARED = 64 * 4 };
 static const struct kernel stats_kernels[] = {
-    {"f32_thread", &softmax_stats_wgsl, "GROUP=false use=elem_f32", .fits = f32_alone,
+    {"f32_thread", &softmax_stats_wgsl, "GROUP=false use=elem_f32", OF_F32, .fits = alone,
      .tile = {64}},
-    {"f16_thread", &softmax_stats_wgsl, "GROUP=false use=elem_f16", .fits = f16_alone,
+    {"f16_thread", &softmax_stats_wgsl, "GROUP=false use=elem_f16", OF_F16, .fits = alone,
      .tile = {64}},
-    {"f32", &softmax_stats_wgsl, "use=elem_f32", .fits = f32, .tile = {1},
-     .workgroup_bytes = SHARED},
-    {"f16", &softmax_stats_wgsl, "use=elem_f16", .fits = f16, .tile = {1},
-     .workgroup_bytes = SHARED},
+    {"f32", &softmax_stats_wgsl, "use=elem_f32", OF_F32, .tile = {1}, .workgroup_bytes = SHARED},
+    {"f16", &softmax_stats_wgsl, "use=elem_f16", OF_F16, .tile = {1}, .workgroup_bytes = SHARED},
     {0},
 };
 static const struct kernel plain_kernels[] = {
-    {"f32", &softmax_wgsl, "use=elem_f32", .fits = f32},
-    {"f16", &softmax_wgsl, "use=elem_f16", .fits = f16},
+    {"f32", &softmax_wgsl, "use=elem_f32", OF_F32},
+    {"f16", &softmax_wgsl, "use=elem_f16", OF_F16},
     {0},
 };
 static const struct kernel log_kernels[] = {
-    {"log_f32", &softmax_wgsl, "LOG=true use=elem_f32", .fits = f32},
-    {"log_f16", &softmax_wgsl, "LOG=true use=elem_f16", .fits = f16},
+    {"log_f32", &softmax_wgsl, "LOG=true use=elem_f32", OF_F32},
+    {"log_f16", &softmax_wgsl, "LOG=true use=elem_f16", OF_F16},
     {0},
 };
 
 /* [x, dim, half_to_float, out] */
 static sconce_status lines_of(struct plan *p, const struct node *n, const uint32_t *dims,
                               struct problem *q) {
-  const struct tensor *x = arg_tensor(p, n, 0), *y = arg_tensor(p, n, 3);
-  if (!x || !y) return SCONCE_BAD_GRAPH;
+  const struct tensor *x, *y = out_tensor(p, n);
+  TRY(arg_tensor(p, n, 0, &x));
   char one[120], two[120];
-  if (x->dtype != y->dtype || (x->dtype != VK_FLOAT32 && x->dtype != VK_FLOAT16))
+  if (x->dtype != y->dtype || !tensor_is_float(x))
     return fail(p->err, SCONCE_UNSUPPORTED, "%s becomes %s", tensor_text(x, one),
                 tensor_text(y, two));
   uint32_t dim = 0;
   if (x->rank) TRY(arg_dim(p, n, 1, x->rank, &dim));
-  *q = (struct problem){x->dtype, 1, x->rank ? dims[dim] : 1, 1};
+  *q = (struct problem){1, x->rank ? dims[dim] : 1, 1};
   for (uint32_t i = 0; i < x->rank; i++) {
     if (i != dim) q->lines *= dims[i];
     if (i > dim) q->inner *= dims[i];
@@ -72,36 +58,39 @@ static sconce_status lines_of(struct plan *p, const struct node *n, const uint32
 
 static sconce_status prepare(struct plan *p, struct node *n) {
   struct problem q;
-  const struct tensor *x = arg_tensor(p, n, 0);
-  if (!x) return SCONCE_BAD_GRAPH;
+  const struct tensor *x;
+  TRY(arg_tensor(p, n, 0, &x));
   TRY(lines_of(p, n, x->dim_max, &q));
   return graph_scratch(p->g, VK_FLOAT32, 2 * (uint64_t)q.lines, &n->extra[0], p->err);
 }
 
 static sconce_status emit(struct plan *p, const struct node *n) {
   struct problem q;
-  const struct tensor *x = arg_tensor(p, n, 0);
-  if (!x) return SCONCE_BAD_GRAPH;
+  const struct tensor *x;
+  TRY(arg_tensor(p, n, 0, &x));
   TRY(lines_of(p, n, x->dim_live, &q));
   struct softmax_stats_params s = {.lines = q.lines, .size = q.size, .inner = q.inner};
-  const struct kernel *row = choose(p, stats_kernels, &q);
-  TRY(dispatch(p, row, &s, row ? div_up(q.lines, row->tile[0]) : 0,
-               OPERANDS({arg_id(n, 0)}, {n->extra[0]})));
+  const struct kernel *row;
+  TRY(choose(p, n, stats_kernels, x->dtype, &q, &row));
+  TRY(dispatch(p, row, &s, div_up(q.lines, row->tile[0]), OPERANDS({arg_id(n, 0)}, {n->extra[0]})));
   struct softmax_params u = {.n = q.lines * q.size, .size = q.size, .inner = q.inner};
   uint64_t words = div_up(u.n, 4 / vk_dtype_size(x->dtype));
-  return dispatch(p, choose(p, n->op->kernels[1], &q), &u, div_up(words, 64),
+  TRY(choose(p, n, n->op->tables[1], x->dtype, &q, &row));
+  return dispatch(p, row, &u, div_up(words, 64),
                   OPERANDS({arg_id(n, 0)}, {n->extra[0]}, {out_id(n)}));
 }
 
-#define SOFTMAX(NAME, KERNELS)                                                                     \
-  {                                                                                                \
-    NAME, shape_same, emit, prepare, .n_args = 4, .kernels = { stats_kernels, KERNELS }            \
-  }
+#define SOFTMAX(NAME, PORTABLE, TABLE)                                                             \
+  {NAME,                                                                                           \
+   shape_same,                                                                                     \
+   emit,                                                                                           \
+   prepare,                                                                                        \
+   .also = PORTABLE,                                                                               \
+   .n_args = 4,                                                                                    \
+   .tables = TABLES(stats_kernels, TABLE)}
 
 const struct op ops_softmax[] = {
-    SOFTMAX("aten._softmax.default", plain_kernels),
-    SOFTMAX("aten::_softmax.out", plain_kernels),
-    SOFTMAX("aten._log_softmax.default", log_kernels),
-    SOFTMAX("aten::_log_softmax.out", log_kernels),
+    SOFTMAX("aten._softmax.default", "aten::_softmax.out", plain_kernels),
+    SOFTMAX("aten._log_softmax.default", "aten::_log_softmax.out", log_kernels),
     {0},
 };

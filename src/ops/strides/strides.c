@@ -87,10 +87,7 @@ struct operand flat_operand(struct plan *p, uint32_t id, uint64_t at, uint64_t p
 }
 
 #define UNIT_IS(NAME, BYTES)                                                                       \
-  bool NAME(const void *unit, const struct caps *caps) {                                           \
-    (void)caps;                                                                                    \
-    return ((const struct unit *)unit)->bytes == (BYTES);                                          \
-  }
+  bool NAME(const void *unit) { return ((const struct unit *)unit)->bytes == (BYTES); }
 UNIT_IS(unit_is_quad, 16)
 UNIT_IS(unit_is_word, 4)
 UNIT_IS(unit_is_half, 2)

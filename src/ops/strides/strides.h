@@ -47,10 +47,10 @@ struct operand flat_operand(struct plan *p, uint32_t id, uint64_t at, uint64_t p
 struct unit {
   uint32_t bytes;
 };
-bool unit_is_quad(const void *unit, const struct caps *caps);
-bool unit_is_word(const void *unit, const struct caps *caps);
-bool unit_is_half(const void *unit, const struct caps *caps);
-bool unit_is_byte(const void *unit, const struct caps *caps);
+bool unit_is_quad(const void *unit);
+bool unit_is_word(const void *unit);
+bool unit_is_half(const void *unit);
+bool unit_is_byte(const void *unit);
 
 /* The rows of a shader that moves whole T, or pieces of BITS in words. */
 #define UNIT_KERNELS(wgsl)                                                                         \

@@ -24,13 +24,13 @@ static int64_t element(const struct tensor *t, uint64_t at) {
 
 /* [x, dim, index, out]: x at `index` along `dim`, at 0 along all others. */
 static sconce_status select_as_symint(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0);
-  if (!x) return SCONCE_BAD_GRAPH;
+  const struct tensor *x;
+  TRY(arg_tensor(p, n, 0, &x));
   uint32_t dim;
   int64_t index;
   TRY(arg_dim(p, n, 1, x->rank, &dim));
   TRY(arg_int(p, n, 2, &index));
-  if (x->dtype == VK_FLOAT32 || x->dtype == VK_FLOAT16)
+  if (tensor_is_float(x))
     return fail(p->err, SCONCE_BAD_GRAPH, "a scalar from a %s tensor", vk_dtype_name(x->dtype));
   int64_t at = index < 0 ? index + x->dim_live[dim] : index;
   if (at < 0 || at >= x->dim_live[dim])
@@ -46,8 +46,8 @@ static sconce_status select_as_symint(struct plan *p, const struct node *n) {
 
 /* [x, dim, out] */
 static sconce_status sym_size(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0);
-  if (!x) return SCONCE_BAD_GRAPH;
+  const struct tensor *x;
+  TRY(arg_tensor(p, n, 0, &x));
   uint32_t dim;
   TRY(arg_dim(p, n, 1, x->rank, &dim));
   return set_symint(p, out_id(n), x->dim_live[dim]);
@@ -130,6 +130,16 @@ static sconce_status sym_min(struct plan *p, const struct node *n) {
   return set_symint(p, out_id(n), a < b ? a : b);
 }
 
+enum { LESS = 1, EQUAL = 2, GREATER = 4 };
+
+/* 1 or 0: op->code has a bit for each way in which a may stand to b. */
+static sconce_status compare(struct plan *p, const struct node *n) {
+  int64_t a, b;
+  TRY(operands(p, n, &a, &b));
+  const uint32_t order = a < b ? LESS : a == b ? EQUAL : GREATER;
+  return set_symint(p, out_id(n), (n->op->code & order) != 0);
+}
+
 const struct op ops_symint[] = {
     {"et_vk.select_as_symint.default", select_as_symint, .n_args = 4, .flags = OP_HOST | OP_READS},
     {"sym_size.int", sym_size, .n_args = 3, .flags = OP_HOST},
@@ -139,6 +149,12 @@ const struct op ops_symint[] = {
     {"floordiv", floordiv, .n_args = 3, .flags = OP_HOST},
     {"mod", mod, .n_args = 3, .flags = OP_HOST},
     {"neg", neg, .n_args = 2, .flags = OP_HOST},
+    {"lt", compare, .n_args = 3, .flags = OP_HOST, .code = LESS},
+    {"le", compare, .n_args = 3, .flags = OP_HOST, .code = LESS | EQUAL},
+    {"eq", compare, .n_args = 3, .flags = OP_HOST, .code = EQUAL},
+    {"ne", compare, .n_args = 3, .flags = OP_HOST, .code = LESS | GREATER},
+    {"ge", compare, .n_args = 3, .flags = OP_HOST, .code = EQUAL | GREATER},
+    {"gt", compare, .n_args = 3, .flags = OP_HOST, .code = GREATER},
     {"sym_max", sym_max, .n_args = 3, .flags = OP_HOST},
     {"sym_min", sym_min, .n_args = 3, .flags = OP_HOST},
     {0},

@@ -17,6 +17,8 @@ static double gelu_tanh(double x) {
   return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
 }
 static double leaky(double x) { return x > 0 ? x : x * 3; }
+static double elu(double x) { return 2 * (x > 0 ? x : 1.5 * expm1(0.5 * x)); }
+static double signum(double x) { return (x > 0) - (x < 0); }
 static double hardshrink(double x) { return fabs(x) > 3 ? x : 0; }
 static double inverse(double x) { return 1 / x; }
 static double silu(double x) { return x * sigmoid(x); }
@@ -29,17 +31,17 @@ static double ge(double x) { return x >= 3; }
 static double not_(double x) { return x == 0; }
 
 enum { F32 = 1, F16 = 2, I32 = 4, BOOL = 8, FLOATS = F32 | F16, NUMBERS = FLOATS | I32 };
-enum args { NONE, RANGE, NO_LEAST, TEXT, THREE, HALF, NEGATIVE };
-enum domain { ALL, POSITIVE, MODEST };
+enum domain { ALL, POSITIVE, MODEST, UNIT, ABOVE_ONE };
 
 static const struct operation {
   const char *name;
   double (*oracle)(double x);
   unsigned dtypes;
-  enum args args;
+  uint32_t n; /* numbers between x and the result; a NaN is Null */
+  double numbers[3];
   enum domain domain; /* MODEST: where the device's builtin is precise */
-  const char *text;
-  double abs, rel; /* f32: 0 is exact */
+  const char *text;   /* instead of a number */
+  double abs, rel;    /* f32: 0 is exact */
 } operations[] = {
     {"aten.sigmoid.default", sigmoid, FLOATS, .abs = 1e-7, .rel = 1e-5},
     {"aten.abs.default", fabs, NUMBERS},
@@ -48,36 +50,52 @@ static const struct operation {
     {"aten.rsqrt.default", rsqrt_, FLOATS, .domain = POSITIVE, .rel = 1e-6},
     {"aten.sin.default", sin, FLOATS, .domain = MODEST, .abs = 5e-4},
     {"aten.cos.default", cos, FLOATS, .domain = MODEST, .abs = 5e-4},
+    {"aten.sin.default", sin, F32, .abs = 5e-4}, /* of any size */
+    {"aten.cos.default", cos, F32, .abs = 5e-4},
     {"aten.tan.default", tan, FLOATS, .domain = MODEST, .abs = 5e-3, .rel = 5e-3},
     {"aten.tanh.default", tanh, FLOATS, .abs = 1e-6, .rel = 1e-5},
     {"aten.round.default", nearbyint, FLOATS},
     {"aten.neg.default", negative, NUMBERS},
     {"aten.hardswish.default", hardswish, FLOATS, .abs = 1e-6, .rel = 1e-6},
-    {"aten.clamp.default", clamp, NUMBERS, RANGE},
-    {"aten.clamp.default", at_most, NUMBERS, NO_LEAST},
-    {"aten.hardtanh.default", clamp, NUMBERS, RANGE},
-    {"aten.pow.Tensor_Scalar", cube, NUMBERS, THREE, .domain = MODEST, .rel = 1e-6},
-    {"aten.pow.Tensor_Scalar", root, FLOATS, HALF, .domain = POSITIVE, .rel = 1e-6},
-    {"aten.pow.Tensor_Scalar", power, FLOATS, NEGATIVE, .domain = POSITIVE, .rel = 1e-4},
+    {"aten.clamp.default", clamp, NUMBERS, 2, {-2, 3}},
+    {"aten.clamp.default", at_most, NUMBERS, 2, {NAN, 3}},
+    {"aten.hardtanh.default", clamp, NUMBERS, 2, {-2, 3}},
+    {"aten.pow.Tensor_Scalar", cube, NUMBERS, 1, {3}, .domain = MODEST, .rel = 1e-6},
+    {"aten.pow.Tensor_Scalar", root, FLOATS, 1, {0.5}, .domain = POSITIVE, .rel = 1e-6},
+    {"aten.pow.Tensor_Scalar", power, FLOATS, 1, {-1.75}, .domain = POSITIVE, .rel = 1e-4},
     {"aten.relu.default", relu, NUMBERS},
-    {"aten.gelu.default", gelu, FLOATS, TEXT, .text = "none", .abs = 2e-6, .rel = 1e-5},
-    {"aten.gelu.default", gelu_tanh, FLOATS, TEXT, .text = "tanh", .abs = 1e-6, .rel = 1e-5},
-    {"aten.leaky_relu.default", leaky, FLOATS, THREE, .rel = 1e-6},
+    {"aten.gelu.default", gelu, FLOATS, .text = "none", .abs = 2e-6, .rel = 1e-5},
+    {"aten.gelu.default", gelu_tanh, FLOATS, .text = "tanh", .abs = 1e-6, .rel = 1e-5},
+    {"aten.leaky_relu.default", leaky, FLOATS, 1, {3}, .rel = 1e-6},
+    {"aten.elu.default", elu, FLOATS, 3, {1.5, 2, 0.5}, .abs = 1e-9, .rel = 2e-6},
     {"aten.log.default", log, FLOATS, .domain = POSITIVE, .abs = 1e-6, .rel = 1e-5},
+    {"aten.log2.default", log2, FLOATS, .domain = POSITIVE, .abs = 1e-6, .rel = 1e-5},
+    {"aten.log1p.default", log1p, FLOATS, .domain = POSITIVE, .abs = 1e-6, .rel = 1e-5},
+    {"aten.expm1.default", expm1, FLOATS, .domain = MODEST, .abs = 1e-9, .rel = 1e-5},
+    {"aten.sign.default", signum, NUMBERS},
+    {"aten.sinh.default", sinh, FLOATS, .domain = MODEST, .abs = 1e-9, .rel = 1e-5},
+    {"aten.cosh.default", cosh, FLOATS, .domain = MODEST, .rel = 1e-5},
+    {"aten.asin.default", asin, FLOATS, .domain = UNIT, .abs = 1e-6, .rel = 1e-4},
+    {"aten.acos.default", acos, FLOATS, .domain = UNIT, .abs = 1e-6, .rel = 1e-4},
+    {"aten.atan.default", atan, FLOATS, .abs = 1e-6, .rel = 1e-4},
+    {"aten.asinh.default", asinh, FLOATS, .abs = 1e-6, .rel = 1e-5},
+    {"aten.acosh.default", acosh, FLOATS, .domain = ABOVE_ONE, .abs = 1e-6, .rel = 1e-5},
+    {"aten.atanh.default", atanh, FLOATS, .domain = UNIT, .abs = 1e-6, .rel = 1e-5},
+    {"aten.erf.default", erf, FLOATS, .abs = 5e-7, .rel = 1e-5},
     {"aten.log10.default", log10, FLOATS, .domain = POSITIVE, .abs = 1e-6, .rel = 1e-5},
-    {"aten.hardshrink.default", hardshrink, FLOATS, THREE},
+    {"aten.hardshrink.default", hardshrink, FLOATS, 1, {3}},
     {"aten.hardsigmoid.default", hardsigmoid, FLOATS, .rel = 1e-6},
     {"aten.floor.default", floor, FLOATS},
     {"aten.ceil.default", ceil, FLOATS},
     {"aten.trunc.default", trunc, FLOATS},
     {"aten.reciprocal.default", inverse, FLOATS, .domain = POSITIVE, .rel = 1e-6},
     {"aten.silu.default", silu, FLOATS, .abs = 1e-6, .rel = 1e-5},
-    {"aten.eq.Scalar", eq, NUMBERS | BOOL, THREE},
-    {"aten.ne.Scalar", ne, NUMBERS | BOOL, THREE},
-    {"aten.lt.Scalar", lt, NUMBERS | BOOL, THREE},
-    {"aten.le.Scalar", le, NUMBERS | BOOL, THREE},
-    {"aten.gt.Scalar", gt, NUMBERS | BOOL, THREE},
-    {"aten.ge.Scalar", ge, NUMBERS | BOOL, THREE},
+    {"aten.eq.Scalar", eq, NUMBERS | BOOL, 1, {3}},
+    {"aten.ne.Scalar", ne, NUMBERS | BOOL, 1, {3}},
+    {"aten.lt.Scalar", lt, NUMBERS | BOOL, 1, {3}},
+    {"aten.le.Scalar", le, NUMBERS | BOOL, 1, {3}},
+    {"aten.gt.Scalar", gt, NUMBERS | BOOL, 1, {3}},
+    {"aten.ge.Scalar", ge, NUMBERS | BOOL, 1, {3}},
     {"aten.logical_not.default", not_, NUMBERS | BOOL},
     {"aten.bitwise_not.default", not_, BOOL},
 };
@@ -93,6 +111,8 @@ static double *numbers(const struct operation *o, enum vk_dtype dtype, uint64_t 
   for (uint64_t i = 0; i < n; i++) {
     x[i] = i < ENDS && o->domain == ALL ? ends[i] : x[i] * (o->domain == MODEST ? 3 : 12);
     if (o->domain == POSITIVE) x[i] = fabs(x[i]) + 0.01;
+    if (o->domain == UNIT) x[i] = x[i] / 13;
+    if (o->domain == ABOVE_ONE) x[i] = fabs(x[i]) + 1;
     if (dtype == VK_INT32) x[i] = trunc(x[i]);
     if (dtype == VK_BOOL) x[i] = x[i] > 0;
   }
@@ -105,27 +125,16 @@ static double *numbers(const struct operation *o, enum vk_dtype dtype, uint64_t 
 
 static void add_node(struct op_test *t, const struct operation *o, uint32_t x, uint32_t y,
                      bool as_int) {
-  uint32_t three = as_int ? op_int(t, 3) : op_double(t, 3);
-  uint32_t minus_two = as_int ? op_int(t, -2) : op_double(t, -2);
-  switch (o->args) {
-  case NONE:
-    op_node(t, o->name, IDS(x, y));
-    break;
-  case RANGE:
-    op_node(t, o->name, IDS(x, minus_two, three, y));
-    break;
-  case NO_LEAST:
-    op_node(t, o->name, IDS(x, op_null(t), three, y));
-    break;
-  case TEXT:
-    op_node(t, o->name, IDS(x, op_text(t, o->text), y));
-    break;
-  case THREE:
-    op_node(t, o->name, IDS(x, three, y));
-    break;
-  default:
-    op_node(t, o->name, IDS(x, op_double(t, o->args == HALF ? 0.5 : -1.75), y));
+  uint32_t args[5] = {x}, n = 1;
+  if (o->text) args[n++] = op_text(t, o->text);
+  for (uint32_t i = 0; i < o->n; i++) {
+    const double number = o->numbers[i];
+    args[n++] = isnan(number)                       ? op_null(t)
+                : as_int && trunc(number) == number ? op_int(t, (int64_t)number)
+                                                    : op_double(t, number);
   }
+  args[n++] = y;
+  op_node(t, o->name, args, n);
 }
 
 static void run(const struct operation *o, enum vk_dtype dtype, bool as_int) {

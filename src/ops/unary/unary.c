@@ -1,5 +1,5 @@
-/* Elementwise operators of one tensor: a new activation is one row here, one case in the library of
- * operations and one oracle in the test. */
+/* Elementwise operators of one tensor. A new one is a row at the end of this file and a row of the
+ * test; what its expression calls and WGSL has not is a function in unary_float.wgsl. */
 #include "ops/strides/strides.h"
 
 #include "unary.wgsl.h"
@@ -8,64 +8,39 @@
 #include <math.h>
 #include <string.h>
 
-struct problem {
-  enum vk_dtype from, to;
-};
-
-#define FITS(NAME, FROM, TO)                                                                       \
-  static bool NAME(const void *problem, const struct caps *caps) {                                 \
-    (void)caps;                                                                                    \
-    const struct problem *q = problem;                                                             \
-    return q->from == (FROM) && q->to == (TO);                                                     \
-  }
-FITS(f32, VK_FLOAT32, VK_FLOAT32)
-FITS(f16, VK_FLOAT16, VK_FLOAT16)
-FITS(i32, VK_INT32, VK_INT32)
-FITS(f32_to_bool, VK_FLOAT32, VK_BOOL)
-FITS(f16_to_bool, VK_FLOAT16, VK_BOOL)
-FITS(i32_to_bool, VK_INT32, VK_BOOL)
-FITS(bool_to_bool, VK_BOOL, VK_BOOL)
-
-#define ROW(NAME, OP, FITS, USES) {NAME, &unary_wgsl, "OP=" OP " " USES, .fits = FITS}
-#define FLOAT_ROWS(NAME, OP, USES)                                                                 \
-  ROW(NAME "_f32", OP, f32, "use=quad_f32 use=not_a_number " USES),                                \
-      ROW(NAME "_f16", OP, f16, "use=quad_f16 use=not_a_number " USES)
-#define INT_ROW(NAME, OP) ROW(NAME "_i32", OP, i32, "use=quad_i32 use=unary_int")
+/* An operation is an expression in WGSL, without blanks: of x and of the numbers a, b and c. */
+#define ROW(NAME, RESULT, DTYPE, USES) {NAME, &unary_wgsl, "result=" RESULT " " USES, DTYPE}
+#define FLOAT_ROWS(NAME, RESULT, USES)                                                             \
+  ROW(NAME "_f32", RESULT, OF_F32, "use=quad_f32 use=unary_float use=not_a_number" USES),          \
+      ROW(NAME "_f16", RESULT, OF_F16, "use=quad_f16 use=unary_float use=not_a_number" USES)
+#define INT_ROW(NAME, RESULT) ROW(NAME "_i32", RESULT, OF_I32, "use=quad_i32 use=unary_int")
 /* Tables: a literal outside functions lives as long as the program. */
-#define FLOATS(NAME, OP) ((const struct kernel[]){FLOAT_ROWS(NAME, OP, "use=unary_float"), {0}})
-#define NUMBERS(NAME, OP)                                                                          \
-  ((const struct kernel[]){FLOAT_ROWS(NAME, OP, "use=unary_float"), INT_ROW(NAME, OP), {0}})
-#define POWERS(NAME, OP)                                                                           \
+#define FLOATS(NAME, RESULT) ((const struct kernel[]){FLOAT_ROWS(NAME, RESULT, ""), {0}})
+#define NUMBERS(NAME, RESULT)                                                                      \
+  ((const struct kernel[]){FLOAT_ROWS(NAME, RESULT, ""), INT_ROW(NAME, RESULT), {0}})
+#define POWERS(NAME, RESULT)                                                                       \
   ((const struct kernel[]){                                                                        \
-      FLOAT_ROWS(NAME, OP, "use=unary_power use=power"), INT_ROW(NAME, OP), {0}})
-#define COMPARES(NAME, OP)                                                                         \
-  ((const struct kernel[]){ROW(NAME "_f32", OP, f32_to_bool, "use=quad_f32 use=unary_compare"),    \
-                           ROW(NAME "_f16", OP, f16_to_bool, "use=quad_f16 use=unary_compare"),    \
-                           ROW(NAME "_i32", OP, i32_to_bool, "use=quad_i32 use=unary_compare"),    \
-                           ROW(NAME "_bool", OP, bool_to_bool, "use=quad_u8 use=unary_compare"),   \
+      FLOAT_ROWS(NAME, RESULT, " use=unary_power use=power"), INT_ROW(NAME, RESULT), {0}})
+#define ANGLES(NAME, RESULT)                                                                       \
+  ((const struct kernel[]){FLOAT_ROWS(NAME, RESULT, " use=unary_angle"), {0}})
+#define COMPARES(NAME, RESULT)                                                                     \
+  ((const struct kernel[]){ROW(NAME "_f32", RESULT, OF_F32, "use=quad_f32 use=unary_compare"),     \
+                           ROW(NAME "_f16", RESULT, OF_F16, "use=quad_f16 use=unary_compare"),     \
+                           ROW(NAME "_i32", RESULT, OF_I32, "use=quad_i32 use=unary_compare"),     \
+                           ROW(NAME "_bool", RESULT, OF_BOOL, "use=quad_u8 use=unary_compare"),    \
                            {0}})
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-static uint32_t float_bits(double number) {
-  float rounded = (float)number;
-  uint32_t bits;
-  memcpy(&bits, &rounded, sizeof bits);
-  return bits;
-}
-
-static bool is_float(const struct tensor *x) {
-  return x->dtype == VK_FLOAT32 || x->dtype == VK_FLOAT16;
-}
-
 /* A number as an element of x: of an integer tensor only an integer, cut to 32 bits. */
 static sconce_status number(struct plan *p, const struct node *n, uint32_t i, double absent,
                             uint32_t *bits) {
-  const struct tensor *x = arg_tensor(p, n, 0);
+  const struct tensor *x;
   double d;
+  TRY(arg_tensor(p, n, 0, &x));
   TRY(arg_float_or(p, n, i, absent, &d));
-  if (is_float(x)) {
-    *bits = float_bits(d);
+  if (tensor_is_float(x)) {
+    *bits = number_bits(x->dtype, d);
     return SCONCE_OK;
   }
   d = d > INT32_MAX ? INT32_MAX : d < INT32_MIN ? INT32_MIN : d;
@@ -76,16 +51,23 @@ static sconce_status number(struct plan *p, const struct node *n, uint32_t i, do
   return SCONCE_OK;
 }
 
-/* What an operator has between its tensor and its output. */
-enum { NO_NUMBER, ONE_NUMBER, RANGE };
+/* What an operator has between its tensor and its output, and what it makes. */
+enum { PLAIN, WITH_NUMBERS, RANGE, COMPARISON, NEGATION };
+
+static bool makes_bool(const struct op *op) {
+  return op->code == COMPARISON || op->code == NEGATION;
+}
 
 static sconce_status numbers(struct plan *p, const struct node *n, struct unary_params *u) {
-  switch (n->op->variant) {
+  uint32_t *const to[] = {&u->a, &u->b, &u->c};
+  switch (n->op->code) {
   case RANGE:
     TRY(number(p, n, 1, -INFINITY, &u->a));
     return number(p, n, 2, INFINITY, &u->b);
-  case ONE_NUMBER:
-    return number(p, n, 1, 0, &u->a);
+  case WITH_NUMBERS:
+  case COMPARISON:
+    for (uint32_t i = 0; i < 3 && i + 2 < n->n_args; i++) TRY(number(p, n, i + 1, 0, to[i]));
+    return SCONCE_OK;
   default:
     return SCONCE_OK;
   }
@@ -93,13 +75,13 @@ static sconce_status numbers(struct plan *p, const struct node *n, struct unary_
 
 /* ---- shape and emit -------------------------------------------------------------------------- */
 
-static sconce_status emit_from(struct plan *p, const struct node *n, const struct kernel *kernels) {
-  const struct tensor *x = arg_tensor(p, n, 0), *y = arg_tensor(p, n, n->n_args - 1);
-  if (!x || !y) return SCONCE_BAD_GRAPH;
+static sconce_status emit_from(struct plan *p, const struct node *n, const struct kernel *table) {
+  const struct tensor *x, *y = out_tensor(p, n);
+  TRY(arg_tensor(p, n, 0, &x));
   struct unary_params u = {0};
   TRY(numbers(p, n, &u));
-  const struct kernel *row = choose(p, kernels, &(struct problem){x->dtype, y->dtype});
-  if (!row)
+  const struct kernel *row = row_for(p, n, table, x->dtype, NULL);
+  if (!row || y->dtype != (makes_bool(n->op) ? VK_BOOL : x->dtype))
     return fail(p->err, SCONCE_UNSUPPORTED, "%s to %s", vk_dtype_name(x->dtype),
                 vk_dtype_name(y->dtype));
   uint64_t numel = tensor_numel(y), part = flat_part(p, tensor_numel_max(y), 4);
@@ -114,66 +96,84 @@ static sconce_status emit_from(struct plan *p, const struct node *n, const struc
 }
 
 static sconce_status emit(struct plan *p, const struct node *n) {
-  return emit_from(p, n, n->op->kernels[0]);
+  return emit_from(p, n, n->op->tables[0]);
 }
 
 /* [x, approximate, out] */
 static sconce_status emit_gelu(struct plan *p, const struct node *n) {
-  if (arg_text_is(p, n, 1, "none")) return emit_from(p, n, n->op->kernels[0]);
-  if (arg_text_is(p, n, 1, "tanh")) return emit_from(p, n, n->op->kernels[1]);
+  if (arg_is_text(p, n, 1, "none")) return emit_from(p, n, n->op->tables[0]);
+  if (arg_is_text(p, n, 1, "tanh")) return emit_from(p, n, n->op->tables[1]);
   return fail(p->err, SCONCE_UNSUPPORTED, "the approximation is neither none nor tanh");
 }
 
-#define OF_ONE(NAME, KERNELS)                                                                      \
-  {                                                                                                \
-    NAME, shape_same, emit, .n_args = 2, .kernels = { KERNELS }                                    \
-  }
-#define WITH_NUMBER(NAME, KERNELS)                                                                 \
-  {                                                                                                \
-    NAME, shape_same, emit, .variant = ONE_NUMBER, .n_args = 3, .kernels = { KERNELS }             \
-  }
-#define WITH_RANGE(NAME, KERNELS)                                                                  \
-  {                                                                                                \
-    NAME, shape_same, emit, .variant = RANGE, .n_args = 4, .kernels = { KERNELS }                  \
-  }
+#define UNARY(NAME, PORTABLE, CODE, N_ARGS, TABLE)                                                 \
+  {NAME,                                                                                           \
+   shape_same,                                                                                     \
+   emit,                                                                                           \
+   .also = PORTABLE,                                                                               \
+   .code = CODE,                                                                                   \
+   .n_args = N_ARGS,                                                                               \
+   .tables = TABLES(TABLE)}
+#define OF_ONE(NAME, PORTABLE, TABLE) UNARY(NAME, PORTABLE, PLAIN, 2, TABLE)
+#define WITH_ONE(NAME, PORTABLE, TABLE) UNARY(NAME, PORTABLE, WITH_NUMBERS, 3, TABLE)
+#define WITH_RANGE(NAME, PORTABLE, TABLE) UNARY(NAME, PORTABLE, RANGE, 4, TABLE)
+#define COMPARED(NAME, PORTABLE, TABLE) UNARY(NAME, PORTABLE, COMPARISON, 3, TABLE)
+#define NEGATED(NAME, PORTABLE, TABLE) UNARY(NAME, PORTABLE, NEGATION, 2, TABLE)
 
 const struct op ops_unary[] = {
-    OF_ONE("aten.sigmoid.default", FLOATS("sigmoid", "0u")),
-    OF_ONE("aten.abs.default", NUMBERS("abs", "1u")),
-    OF_ONE("aten.exp.default", FLOATS("exp", "2u")),
-    OF_ONE("aten.sqrt.default", FLOATS("sqrt", "3u")),
-    OF_ONE("aten.rsqrt.default", FLOATS("rsqrt", "4u")),
-    OF_ONE("aten.sin.default", FLOATS("sin", "5u")),
-    OF_ONE("aten.cos.default", FLOATS("cos", "6u")),
-    OF_ONE("aten.tanh.default", FLOATS("tanh", "7u")),
-    OF_ONE("aten.round.default", FLOATS("round", "8u")),
-    OF_ONE("aten.neg.default", NUMBERS("neg", "9u")),
-    OF_ONE("aten.hardswish.default", FLOATS("hardswish", "10u")),
-    WITH_RANGE("aten.clamp.default", NUMBERS("clamp", "11u")),
-    WITH_RANGE("aten.hardtanh.default", NUMBERS("clamp", "11u")),
-    WITH_NUMBER("aten.pow.Tensor_Scalar", POWERS("pow", "12u")),
-    OF_ONE("aten.relu.default", NUMBERS("relu", "13u")),
-    {"aten.gelu.default", shape_same, emit_gelu, .n_args = 3,
-     .kernels = {FLOATS("gelu", "14u"), FLOATS("gelu_tanh", "15u")}},
-    WITH_NUMBER("aten.leaky_relu.default", FLOATS("leaky_relu", "16u")),
-    OF_ONE("aten.log.default", FLOATS("log", "17u")),
-    OF_ONE("aten.log10.default", FLOATS("log10", "18u")),
-    WITH_NUMBER("aten.hardshrink.default", FLOATS("hardshrink", "19u")),
-    OF_ONE("aten.hardsigmoid.default", FLOATS("hardsigmoid", "20u")),
-    OF_ONE("aten.tan.default", FLOATS("tan", "21u")),
-    OF_ONE("aten.floor.default", FLOATS("floor", "22u")),
-    OF_ONE("aten.ceil.default", FLOATS("ceil", "23u")),
-    OF_ONE("aten.trunc.default", FLOATS("trunc", "24u")),
-    OF_ONE("aten.reciprocal.default", FLOATS("reciprocal", "25u")),
-    OF_ONE("aten.silu.default", FLOATS("silu", "26u")),
-    WITH_NUMBER("aten.eq.Scalar", COMPARES("eq", "0u")),
-    WITH_NUMBER("aten.ne.Scalar", COMPARES("ne", "1u")),
-    WITH_NUMBER("aten.lt.Scalar", COMPARES("lt", "2u")),
-    WITH_NUMBER("aten.le.Scalar", COMPARES("le", "3u")),
-    WITH_NUMBER("aten.gt.Scalar", COMPARES("gt", "4u")),
-    WITH_NUMBER("aten.ge.Scalar", COMPARES("ge", "5u")),
+    OF_ONE("aten.sigmoid.default", "aten::sigmoid.out", FLOATS("sigmoid", "sigmoid(x)")),
+    OF_ONE("aten.abs.default", "aten::abs.out", NUMBERS("abs", "abs(x)")),
+    OF_ONE("aten.exp.default", "aten::exp.out", FLOATS("exp", "exp(x)")),
+    OF_ONE("aten.sqrt.default", "aten::sqrt.out", FLOATS("sqrt", "sqrt(x)")),
+    OF_ONE("aten.rsqrt.default", "aten::rsqrt.out", FLOATS("rsqrt", "inverseSqrt(x)")),
+    OF_ONE("aten.sin.default", "aten::sin.out", ANGLES("sin", "sin(small(x))")),
+    OF_ONE("aten.cos.default", "aten::cos.out", ANGLES("cos", "cos(small(x))")),
+    OF_ONE("aten.tanh.default", "aten::tanh.out", FLOATS("tanh", "tangent(x)")),
+    OF_ONE("aten.round.default", "aten::round.out", FLOATS("round", "round(x)")), /* ties to even */
+    OF_ONE("aten.neg.default", "aten::neg.out", NUMBERS("neg", "-x")),
+    OF_ONE("aten.hardswish.default", NULL, FLOATS("hardswish", "hardswish(x)")),
+    WITH_RANGE("aten.clamp.default", "aten::clamp.out", NUMBERS("clamp", "clamped(x,a,b)")),
+    WITH_RANGE("aten.hardtanh.default", "aten::hardtanh.out", NUMBERS("clamp", "clamped(x,a,b)")),
+    WITH_ONE("aten.pow.Tensor_Scalar", "aten::pow.Tensor_Scalar_out", POWERS("pow", "to_the(x,a)")),
+    OF_ONE("aten.relu.default", "aten::relu.out", NUMBERS("relu", "relu(x)")),
+    {"aten.gelu.default", shape_same, emit_gelu, .also = "aten::gelu.out", .n_args = 3,
+     .tables = TABLES(FLOATS("gelu", "gelu(x)"), FLOATS("gelu_tanh", "gelu_tanh(x)"))},
+    WITH_ONE("aten.leaky_relu.default", "aten::leaky_relu.out",
+             FLOATS("leaky_relu", "select(a*x,x,x>zero)")),
+    /* alpha, scale, input_scale */
+    UNARY("aten.elu.default", "aten::elu.out", WITH_NUMBERS, 5,
+          FLOATS("elu", "b*select(a*exp_less_one(c*x),x,x>zero)")),
+    OF_ONE("aten.log.default", "aten::log.out", FLOATS("log", "logarithm(x)")),
+    OF_ONE("aten.log2.default", "aten::log2.out", FLOATS("log2", "logarithm(x)*1.442695")),
+    OF_ONE("aten.log1p.default", "aten::log1p.out", FLOATS("log1p", "log_of_one_more(x)")),
+    OF_ONE("aten.expm1.default", "aten::expm1.out", FLOATS("expm1", "exp_less_one(x)")),
+    OF_ONE("aten.sign.default", "aten::sign.out", NUMBERS("sign", "signum(x)")),
+    OF_ONE("aten.sinh.default", "aten::sinh.out", FLOATS("sinh", "hyperbolic_sine(x)")),
+    OF_ONE("aten.cosh.default", "aten::cosh.out", FLOATS("cosh", "cosh(x)")),
+    OF_ONE("aten.asin.default", "aten::asin.out", FLOATS("asin", "arc_sine(x)")),
+    OF_ONE("aten.acos.default", "aten::acos.out", FLOATS("acos", "arc_cosine(x)")),
+    OF_ONE("aten.atan.default", "aten::atan.out", FLOATS("atan", "atan(x)")),
+    OF_ONE("aten.asinh.default", "aten::asinh.out", FLOATS("asinh", "area_sine(x)")),
+    OF_ONE("aten.acosh.default", "aten::acosh.out", FLOATS("acosh", "area_cosine(x)")),
+    OF_ONE("aten.atanh.default", "aten::atanh.out", FLOATS("atanh", "area_tangent(x)")),
+    OF_ONE("aten.erf.default", "aten::erf.out", FLOATS("erf", "erf(x)")),
+    OF_ONE("aten.log10.default", "aten::log10.out", FLOATS("log10", "logarithm(x)*0.4342945")),
+    WITH_ONE("aten.hardshrink.default", NULL, FLOATS("hardshrink", "select(x,zero,abs(x)<=a)")),
+    OF_ONE("aten.hardsigmoid.default", NULL, FLOATS("hardsigmoid", "hardsigmoid(x)")),
+    OF_ONE("aten.tan.default", "aten::tan.out", ANGLES("tan", "tan(small(x))")),
+    OF_ONE("aten.floor.default", "aten::floor.out", FLOATS("floor", "floor(x)")),
+    OF_ONE("aten.ceil.default", "aten::ceil.out", FLOATS("ceil", "ceil(x)")),
+    OF_ONE("aten.trunc.default", "aten::trunc.out", FLOATS("trunc", "trunc(x)")),
+    OF_ONE("aten.reciprocal.default", "aten::reciprocal.out", FLOATS("reciprocal", "1.0/x")),
+    OF_ONE("aten.silu.default", NULL, FLOATS("silu", "x*sigmoid(x)")),
+    COMPARED("aten.eq.Scalar", "aten::eq.Scalar_out", COMPARES("eq", "x==a")),
+    COMPARED("aten.ne.Scalar", "aten::ne.Scalar_out", COMPARES("ne", "!(x==a)")),
+    COMPARED("aten.lt.Scalar", "aten::lt.Scalar_out", COMPARES("lt", "x<a")),
+    COMPARED("aten.le.Scalar", "aten::le.Scalar_out", COMPARES("le", "x<=a")),
+    COMPARED("aten.gt.Scalar", "aten::gt.Scalar_out", COMPARES("gt", "x>a")),
+    COMPARED("aten.ge.Scalar", "aten::ge.Scalar_out", COMPARES("ge", "x>=a")),
     /* not x: x == 0, the number that params start with */
-    OF_ONE("aten.logical_not.default", COMPARES("eq", "0u")),
-    OF_ONE("aten.bitwise_not.default", COMPARES("eq", "0u")),
+    NEGATED("aten.logical_not.default", "aten::logical_not.out", COMPARES("eq", "x==a")),
+    NEGATED("aten.bitwise_not.default", "aten::bitwise_not.out", COMPARES("eq", "x==a")),
     {0},
 };

@@ -1,11 +1,11 @@
 // y = f(x), elementwise.  One thread per four elements; `apply` and Result come from a library.
 // uses: grid
 override WG: u32 = 64u;
-const OP = 0u;
 struct Params {
   n: u32, // elements
   a: u32, // bits of the operation's numbers, as elements
   b: u32,
+  c: u32,
 }
 @group(0) @binding(0) var<storage, read>       x: array<Quad>;
 @group(0) @binding(1) var<storage, read_write> y: array<Result>;

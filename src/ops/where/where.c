@@ -5,26 +5,16 @@
 
 #include <string.h>
 
-#define FITS(NAME, BYTES)                                                                          \
-  static bool NAME(const void *problem, const struct caps *caps) {                                 \
-    (void)caps;                                                                                    \
-    return *(const uint32_t *)problem == (BYTES);                                                  \
-  }
-FITS(by_word, 4)
-FITS(by_half, 2)
-FITS(by_byte, 1)
-
 static const struct kernel kernels[] = {
-    {"words", &where_wgsl, "BITS=32u", .fits = by_word},
-    {"halves", &where_wgsl, "BITS=16u", .fits = by_half},
-    {"bytes", &where_wgsl, "BITS=8u", .fits = by_byte},
+    {"words", &where_wgsl, "BITS=32u", OF_F32 | OF_I32},
+    {"halves", &where_wgsl, "BITS=16u", OF_F16},
+    {"bytes", &where_wgsl, "BITS=8u", OF_U8 | OF_I8 | OF_BOOL},
     {0},
 };
 
 /* [condition, a, b, out] */
 static sconce_status operands(struct plan *p, const struct node *n, const struct tensor *x[3]) {
-  for (uint32_t i = 0; i < 3; i++)
-    if (!(x[i] = arg_tensor(p, n, i))) return SCONCE_BAD_GRAPH;
+  TRY(arg_tensors(p, n, 0, 3, x));
   char one[120], two[120];
   if (vk_dtype_size(x[0]->dtype) != 1 || x[1]->dtype != x[2]->dtype)
     return fail(p->err, SCONCE_UNSUPPORTED, "a condition of %s for %s and %s",
@@ -41,8 +31,7 @@ static sconce_status shape(struct plan *p, const struct node *n) {
 }
 
 static sconce_status emit(struct plan *p, const struct node *n) {
-  const struct tensor *x[3], *y = arg_tensor(p, n, 3);
-  if (!y) return SCONCE_BAD_GRAPH;
+  const struct tensor *x[3], *y = out_tensor(p, n);
   TRY(operands(p, n, x));
   char one[120];
   if (x[1]->dtype != y->dtype)
@@ -58,12 +47,14 @@ static sconce_status emit(struct plan *p, const struct node *n) {
   memcpy(u.stride_a, nest.stride[1], sizeof u.stride_a);
   memcpy(u.stride_b, nest.stride[2], sizeof u.stride_b);
   uint32_t size = vk_dtype_size(y->dtype);
-  return dispatch(p, choose(p, kernels, &size), &u, div_up(div_up(u.n, 4 / size), 64),
+  const struct kernel *row;
+  TRY(choose(p, n, kernels, y->dtype, NULL, &row));
+  return dispatch(p, row, &u, div_up(div_up(u.n, 4 / size), 64),
                   OPERANDS({arg_id(n, 0)}, {arg_id(n, 1)}, {arg_id(n, 2)}, {out_id(n)}));
 }
 
 const struct op ops_where[] = {
-    {"aten.where.self", shape, emit, .n_args = 4, .kernels = {kernels}},
-    {"aten::where.self_out", shape, emit, .n_args = 4, .kernels = {kernels}},
+    {"aten.where.self", shape, emit, .also = "aten::where.self_out", .n_args = 4,
+     .tables = TABLES(kernels)},
     {0},
 };

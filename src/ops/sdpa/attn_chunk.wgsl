@@ -7,12 +7,13 @@
 //   fn put_part(r: u32, d: u32, total: vec4<f32>, most: f32, sum: f32)
 // and p.dim (quads), p.lanes, p.scale, p.never.
 const HEADS = 4u;
+const QUERY = 256u; // quads of four rows: heads of up to QUERY elements
 const LOWEST = -3.4028234e38;
 fn dim() -> u32 { return p.dim; }
 
 fn key_quad(i: u32, d: u32) -> vec4<f32> { return key_now(key_cached(i, d), i, d); }
 fn value_quad(i: u32, d: u32) -> vec4<f32> { return value_now(value_cached(i, d), i, d); }
-var<workgroup> query: array<vec4<f32>, 256>;    // (4 rows, dim)
+var<workgroup> query: array<vec4<f32>, QUERY>;  // (4 rows, dim)
 var<workgroup> weights: array<vec4<f32>, MOST>; // (keys): four rows
 var<workgroup> sums: array<vec4<f32>, WG>;
 

@@ -2,7 +2,7 @@
 struct Params {
   seq: u32,     // queries of a head
   heads: u32,   // of q, all batches
-  group: u32,   // heads of q that share a head of k and v
+  heads_per_kv: u32, // heads of q that share a head of k and v
   dim: u32,     // of a head
   q_token: u32, // strides of q and out
   q_head: u32,

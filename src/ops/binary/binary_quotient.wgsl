@@ -1,7 +1,6 @@
-// Whole quotients of floats for binary.wgsl, rounded down (OP 4) or towards zero (OP 5). A device's
+// Whole quotients of floats for binary_float, rounded down or towards zero. A device's
 // division may be some units off and its fma two roundings, so remainders are formed from halves of
 // 12 bits, whose products are exact.
-alias Result = Quad;
 fn upper(x: vec4<f32>) -> vec4<f32> {
   return bitcast<vec4<f32>>(bitcast<vec4<u32>>(x) & vec4<u32>(0xfffff000u));
 }
@@ -35,10 +34,9 @@ fn cut(u: vec4<f32>, v: vec4<f32>) -> vec4<f32> {
   let better = q + rest_of(u, q, v) / v;
   return trunc(select(better, q, is_infinite(u) | is_infinite(v) | is_infinite(q)));
 }
-fn apply(u: vec4<f32>, v: vec4<f32>) -> Result {
-  let zero = vec4<f32>();
-  if (OP == 5u) {
-    return quad_put(select(cut(u, v), u / v, v == zero));
-  }
-  return quad_put(select(down(u, v), u / v, v == zero));
+fn floor_div(u: vec4<f32>, v: vec4<f32>) -> vec4<f32> {
+  return select(down(u, v), u / v, v == vec4<f32>());
+}
+fn trunc_div(u: vec4<f32>, v: vec4<f32>) -> vec4<f32> {
+  return select(cut(u, v), u / v, v == vec4<f32>());
 }
