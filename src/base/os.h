@@ -1,16 +1,72 @@
-/* What differs between operating systems: one .c file each, chosen by the build. */
+/* What differs between operating systems: one .c file each, chosen by the build. A platform has
+ * what stands here; os_library.h (libraries opened while running) and os_folder.h (for tools) it
+ * has where somebody needs them. */
 #ifndef BASE_OS_H
 #define BASE_OS_H
 
 #include "base/span.h"
 #include "base/status.h"
 
-/* A file mapped read-only; pages come in as they are touched. */
+#include <stddef.h>
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+uint64_t os_clock_ns(void); /* monotonic */
+void os_sleep_ns(uint64_t ns);
+int64_t os_local_seconds(void); /* since 1970, by the clock on the wall */
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+/* Where a platform has no threads a mutex does nothing and a team has nobody. */
+
+/* Not recursive. It stays where it was initialised. */
+struct os_mutex {
+  union {
+    max_align_t align;
+    unsigned char bytes[64]; /* the largest we know: macOS */
+  } room;
+};
+SCONCE_CHECK bool os_mutex_init(struct os_mutex *mutex); /* false: the system has none left */
+void os_mutex_free(struct os_mutex *mutex);
+void os_mutex_lock(struct os_mutex *mutex);
+void os_mutex_unlock(struct os_mutex *mutex);
+
+/* Threads that all run one function. The team stays where it is until it was joined. */
+enum { OS_TEAM_MAX = 8 };
+struct os_team {
+  void (*work)(void *user);
+  void *user;
+  void *threads[OS_TEAM_MAX];
+  uint32_t n;
+};
+/* As many of n as the system gives, which may be none. */
+void os_team_start(struct os_team *team, uint32_t n, void (*work)(void *user), void *user);
+void os_team_join(struct os_team *team);
+uint32_t os_cores(void); /* that this process may use; at least 1 */
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* A file mapped read-only; pages come in as they are touched. If somebody else makes the file
+ * shorter, touching what is gone ends the process: a reader is for files that may change. */
 struct os_map {
   struct span bytes;
 };
 SCONCE_CHECK sconce_status os_map_open(struct os_map *map, const char *path, sconce_error *err);
 void os_map_close(struct os_map *map); /* a zeroed map is fine */
+
+/* A file of which ranges are read, by several threads at once if need be. */
+struct os_reader {
+  intptr_t handle; /* 0: closed */
+  uint64_t size;   /* when it was opened */
+  char path[256];  /* its end, for errors */
+};
+SCONCE_CHECK sconce_status os_reader_open(struct os_reader *reader, const char *path,
+                                          sconce_error *err);
+void os_reader_close(struct os_reader *reader); /* a zeroed reader is fine */
+uint64_t os_reader_size(const struct os_reader *reader);
+/* All of the range, or an error: also when the file has become shorter than it was. */
+SCONCE_CHECK sconce_status os_reader_read(const struct os_reader *reader, uint64_t offset,
+                                          void *out, size_t size, sconce_error *err);
 
 /* A file written front to back, replacing what was there. The path is borrowed until close. */
 struct os_file {
@@ -27,40 +83,5 @@ SCONCE_CHECK sconce_status os_file_skip(struct os_file *file, uint64_t size, sco
  * close that fails has removed it as well. */
 SCONCE_CHECK sconce_status os_file_close(struct os_file *file, sconce_error *err);
 void os_file_discard(struct os_file *file);
-
-/* Calls each with every name in a folder but "." and "..", in no order, until it fails. A link to a
- * folder is no folder: a walk that follows what `folder` says comes to an end. */
-SCONCE_CHECK sconce_status os_folder_each(const char *path,
-                                          sconce_status (*each)(void *user, const char *name,
-                                                                bool folder, sconce_error *err),
-                                          void *user, sconce_error *err);
-bool os_folder_is(const char *path); /* through links */
-
-/* Shared libraries. */
-void *os_library_open(const char *path); /* NULL: os_library_error says why */
-const char *os_library_error(void);
-void *os_library_symbol(void *library, const char *name);
-void os_library_close(void *library);
-
-/* The folder of the running program, or of the shared library that holds this function, with a
- * trailing slash; false if unknown or longer than size. */
-bool os_program_folder(char *out, size_t size);
-bool os_module_folder(char *out, size_t size);
-
-/* Threads that all run one function. The team stays where it is until it was joined. */
-enum { OS_TEAM_MAX = 8 };
-struct os_team {
-  void (*work)(void *user);
-  void *user;
-  void *threads[OS_TEAM_MAX];
-  uint32_t n;
-};
-/* As many of n as the system gives, which may be none. */
-void os_team_start(struct os_team *team, uint32_t n, void (*work)(void *user), void *user);
-void os_team_join(struct os_team *team);
-uint32_t os_cores(void); /* that this process may use; at least 1 */
-
-uint64_t os_clock_ns(void); /* monotonic */
-void os_sleep_ns(uint64_t ns);
 
 #endif

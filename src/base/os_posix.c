@@ -1,6 +1,9 @@
 /* Platform layer for Linux, macOS and other POSIX systems. */
 #define _GNU_SOURCE
+#define _FILE_OFFSET_BITS 64
 #include "base/os.h"
+#include "base/os_folder.h"
+#include "base/os_library.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -19,22 +22,122 @@
 #include <mach-o/dyld.h>
 #endif
 
-sconce_status os_map_open(struct os_map *map, const char *path, sconce_error *err) {
-  *map = (struct os_map){0};
+/* ---- time ------------------------------------------------------------------------------------ */
+
+uint64_t os_clock_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+int64_t os_local_seconds(void) {
+  time_t now = time(NULL);
+  struct tm local;
+  return (int64_t)now + (localtime_r(&now, &local) ? (int64_t)local.tm_gmtoff : 0);
+}
+
+void os_sleep_ns(uint64_t ns) {
+  struct timespec wait = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+  nanosleep(&wait, NULL);
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+_Static_assert(sizeof(pthread_mutex_t) <= sizeof(struct os_mutex), "a mutex has room");
+_Static_assert(_Alignof(pthread_mutex_t) <= _Alignof(struct os_mutex), "and lies as it must");
+
+static pthread_mutex_t *mutex_of(struct os_mutex *mutex) {
+  return (pthread_mutex_t *)(void *)mutex->room.bytes;
+}
+
+bool os_mutex_init(struct os_mutex *mutex) {
+  return pthread_mutex_init(mutex_of(mutex), NULL) == 0;
+}
+
+void os_mutex_free(struct os_mutex *mutex) { pthread_mutex_destroy(mutex_of(mutex)); }
+void os_mutex_lock(struct os_mutex *mutex) { pthread_mutex_lock(mutex_of(mutex)); }
+void os_mutex_unlock(struct os_mutex *mutex) { pthread_mutex_unlock(mutex_of(mutex)); }
+
+_Static_assert(sizeof(pthread_t) <= sizeof(void *), "a thread's handle fits a pointer");
+
+static void *run_team(void *given) {
+  struct os_team *team = given;
+  team->work(team->user);
+  return NULL;
+}
+
+/* Signals stay with the program's threads; compilers of shaders need more stack than some systems
+ * give. */
+void os_team_start(struct os_team *team, uint32_t n, void (*work)(void *), void *user) {
+  enum { STACK = 8 << 20 };
+  *team = (struct os_team){.work = work, .user = user};
+  sigset_t all, before;
+  pthread_attr_t attr;
+  if (pthread_attr_init(&attr) != 0) return;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  if (pthread_attr_setstacksize(&attr, STACK) != 0) n = 0;
+  for (pthread_t thread; team->n < n && team->n < OS_TEAM_MAX; team->n++) {
+    if (pthread_create(&thread, &attr, run_team, team) != 0) break;
+    memcpy(&team->threads[team->n], &thread, sizeof thread);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attr);
+}
+
+void os_team_join(struct os_team *team) {
+  while (team->n) {
+    pthread_t thread;
+    memcpy(&thread, &team->threads[--team->n], sizeof thread);
+    pthread_join(thread, NULL);
+  }
+}
+
+uint32_t os_cores(void) {
+#ifdef __linux__
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return (uint32_t)CPU_COUNT(&set);
+#endif
+  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  return n < 1 ? 1 : (uint32_t)n;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* Opens a regular file and says how long it is. */
+static sconce_status open_regular(const char *path, int *out, uint64_t *size, sconce_error *err) {
   int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return fail(err, SCONCE_IO_ERROR, "%s: %s", path, strerror(errno));
   struct stat info;
   sconce_status status = SCONCE_OK;
-  if (fstat(file, &info) != 0) {
+  if (fstat(file, &info) != 0)
     status = fail(err, SCONCE_IO_ERROR, "%s: %s", path, strerror(errno));
-  } else if (!S_ISREG(info.st_mode)) {
+  else if (!S_ISREG(info.st_mode))
     status = fail(err, SCONCE_IO_ERROR, "%s: not a regular file", path);
-  } else if (info.st_size > 0) { /* mmap refuses 0 bytes; an empty span is what it would be */
-    void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+  if (status != SCONCE_OK) {
+    close(file);
+    return status;
+  }
+  *out = file;
+  *size = (uint64_t)info.st_size;
+  return SCONCE_OK;
+}
+
+sconce_status os_map_open(struct os_map *map, const char *path, sconce_error *err) {
+  *map = (struct os_map){0};
+  int file = -1;
+  uint64_t size = 0;
+  TRY(open_regular(path, &file, &size, err));
+  sconce_status status = SCONCE_OK;
+  if (size > SIZE_MAX) {
+    status = fail(err, SCONCE_IO_ERROR, "%s: %llu bytes are too many to map", path,
+                  (unsigned long long)size);
+  } else if (size > 0) { /* mmap refuses 0 bytes; an empty span is what it would be */
+    void *data = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, file, 0);
     if (data == MAP_FAILED)
       status = fail(err, SCONCE_IO_ERROR, "%s: %s", path, strerror(errno));
     else
-      map->bytes = (struct span){data, (size_t)info.st_size};
+      map->bytes = (struct span){data, (size_t)size};
   }
   close(file);
   return status;
@@ -44,6 +147,44 @@ void os_map_close(struct os_map *map) {
   if (map->bytes.data) munmap((void *)(uintptr_t)map->bytes.data, map->bytes.size);
   *map = (struct os_map){0};
 }
+
+sconce_status os_reader_open(struct os_reader *r, const char *path, sconce_error *err) {
+  *r = (struct os_reader){0};
+  int file = -1;
+  TRY(open_regular(path, &file, &r->size, err));
+  r->handle = (intptr_t)file + 1;
+  const size_t n = strlen(path), room = sizeof r->path - 1;
+  memcpy(r->path, n > room ? path + n - room : path, n > room ? room : n);
+  return SCONCE_OK;
+}
+
+void os_reader_close(struct os_reader *r) {
+  if (r->handle) close((int)(r->handle - 1));
+  *r = (struct os_reader){0};
+}
+
+uint64_t os_reader_size(const struct os_reader *r) { return r->size; }
+
+sconce_status os_reader_read(const struct os_reader *r, uint64_t offset, void *out, size_t size,
+                             sconce_error *err) {
+  if (offset > r->size || size > r->size - offset)
+    return fail(err, SCONCE_IO_ERROR, "%s: %zu bytes at %llu of a file of %llu", r->path, size,
+                (unsigned long long)offset, (unsigned long long)r->size);
+  for (size_t at = 0; at < size;) {
+    const size_t most = 1 << 30; /* macOS refuses 2 GiB at once, Linux cuts them */
+    const size_t step = size - at < most ? size - at : most;
+    ssize_t n = pread((int)(r->handle - 1), (unsigned char *)out + at, step, (off_t)(offset + at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(err, SCONCE_IO_ERROR, "%s: %s", r->path, strerror(errno));
+    if (n == 0)
+      return fail(err, SCONCE_IO_ERROR, "%s: ends at %llu, it had %llu bytes when it was opened",
+                  r->path, (unsigned long long)(offset + at), (unsigned long long)r->size);
+    at += (size_t)n;
+  }
+  return SCONCE_OK;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
 
 sconce_status os_file_create(struct os_file *file, const char *path, sconce_error *err) {
   *file = (struct os_file){fopen(path, "wbe"), path};
@@ -95,6 +236,8 @@ void os_file_discard(struct os_file *file) {
   *file = (struct os_file){0};
 }
 
+/* ---- folders --------------------------------------------------------------------------------- */
+
 sconce_status os_folder_each(const char *path,
                              sconce_status (*each)(void *user, const char *name, bool folder,
                                                    sconce_error *err),
@@ -121,6 +264,8 @@ bool os_folder_is(const char *path) {
   return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+/* ---- libraries ------------------------------------------------------------------------------- */
+
 void *os_library_open(const char *path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL); }
 
 const char *os_library_error(void) {
@@ -129,10 +274,6 @@ const char *os_library_error(void) {
 }
 
 void *os_library_symbol(void *library, const char *name) { return dlsym(library, name); }
-
-void os_library_close(void *library) {
-  if (library) dlclose(library);
-}
 
 /* Cuts a path after its last slash. */
 static bool keep_folder(char *path) {
@@ -160,59 +301,4 @@ bool os_module_folder(char *out, size_t size) {
   if (!dladdr(&anchor, &info) || !info.dli_fname) return false;
   int n = snprintf(out, size, "%s", info.dli_fname);
   return n > 0 && (size_t)n < size && keep_folder(out);
-}
-
-_Static_assert(sizeof(pthread_t) <= sizeof(void *), "a thread's handle fits a pointer");
-
-static void *run_team(void *given) {
-  struct os_team *team = given;
-  team->work(team->user);
-  return NULL;
-}
-
-/* Signals stay with the program's threads; compilers of shaders need more stack than some systems
- * give. */
-void os_team_start(struct os_team *team, uint32_t n, void (*work)(void *), void *user) {
-  enum { STACK = 8 << 20 };
-  *team = (struct os_team){.work = work, .user = user};
-  sigset_t all, before;
-  pthread_attr_t attr;
-  if (pthread_attr_init(&attr) != 0) return;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, &before);
-  if (pthread_attr_setstacksize(&attr, STACK) != 0) n = 0;
-  for (pthread_t thread; team->n < n && team->n < OS_TEAM_MAX; team->n++) {
-    if (pthread_create(&thread, &attr, run_team, team) != 0) break;
-    memcpy(&team->threads[team->n], &thread, sizeof thread);
-  }
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  pthread_attr_destroy(&attr);
-}
-
-void os_team_join(struct os_team *team) {
-  while (team->n) {
-    pthread_t thread;
-    memcpy(&thread, &team->threads[--team->n], sizeof thread);
-    pthread_join(thread, NULL);
-  }
-}
-
-uint32_t os_cores(void) {
-#ifdef __linux__
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return (uint32_t)CPU_COUNT(&set);
-#endif
-  long n = sysconf(_SC_NPROCESSORS_ONLN);
-  return n < 1 ? 1 : (uint32_t)n;
-}
-
-uint64_t os_clock_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-void os_sleep_ns(uint64_t ns) {
-  struct timespec wait = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
-  nanosleep(&wait, NULL);
 }

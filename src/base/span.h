@@ -27,6 +27,42 @@ static inline bool span_slice(struct span s, uint64_t offset, uint64_t size, str
   return true;
 }
 
+/* Bytes of a file, of which the first `held` are in memory. */
+struct extent {
+  const uint8_t *data; /* (held) */
+  uint64_t held;
+  uint64_t offset, size; /* in the file */
+  uint32_t file;         /* 0: the program's, 1 + i: that of data file i */
+};
+
+/* Do both name the same bytes? Parts of files by their place, bytes of our own by their address. */
+static inline bool extent_equal(struct extent a, struct extent b) {
+  return a.data == b.data && a.offset == b.offset && a.size == b.size && a.file == b.file;
+}
+
+/* A whole file in memory. */
+static inline struct extent extent_of(struct span s) {
+  return (struct extent){.data = s.data, .held = s.size, .size = s.size};
+}
+
+/* What is in memory. */
+static inline struct span extent_held(struct extent e) {
+  return (struct span){e.data, (size_t)e.held};
+}
+
+/* The part [offset, offset + size) of an extent; false if it is not inside. */
+static inline bool extent_slice(struct extent e, uint64_t offset, uint64_t size,
+                                struct extent *out) {
+  if (offset > e.size || size > e.size - offset) return false;
+  const uint64_t held = offset < e.held ? e.held - offset : 0;
+  *out = (struct extent){.data = held ? e.data + offset : NULL,
+                         .held = held < size ? held : size,
+                         .offset = e.offset + offset,
+                         .size = size,
+                         .file = e.file};
+  return true;
+}
+
 static inline struct text text_of(const char *z) { return (struct text){z, z ? strlen(z) : 0}; }
 
 static inline bool text_equal(struct text a, struct text b) {

@@ -6,6 +6,9 @@
 #include <string.h>
 
 const char *sconce_version(void) { return SCONCE_VERSION; }
+uint32_t sconce_version_number(void) {
+  return 10000 * SCONCE_VERSION_MAJOR + 100 * SCONCE_VERSION_MINOR + SCONCE_VERSION_PATCH;
+}
 
 const char *sconce_status_name(sconce_status status) {
   static const char *const names[] = {

@@ -17,8 +17,9 @@ static sconce_status check_segment(const struct data *data, uint32_t i, sconce_e
                 "segment %u at %" PRIu64 " + %" PRIu64 " with %" PRIu64 " bytes overflows",
                 (unsigned)i, data->base, offset, size);
   if (end > data->file.size)
-    return fail(err, SCONCE_BAD_FILE, "segment %u ends at %" PRIu64 ", the file has %zu bytes",
-                (unsigned)i, end, data->file.size);
+    return fail(err, SCONCE_BAD_FILE,
+                "segment %u ends at %" PRIu64 ", the file has %" PRIu64 " bytes", (unsigned)i, end,
+                data->file.size);
   if (end > data->end)
     return fail(err, SCONCE_BAD_FILE,
                 "segment %u ends at %" PRIu64 ", the segment area ends at %" PRIu64, (unsigned)i,
@@ -26,15 +27,11 @@ static sconce_status check_segment(const struct data *data, uint32_t i, sconce_e
   return SCONCE_OK;
 }
 
-uint64_t data_segment_offset(const struct data *data, uint32_t i) {
+struct extent data_segment(const struct data *data, uint32_t i) {
   struct fb_table t = fb_table_at(data->segments, i);
-  return fb_u64(t, SEGMENT_SIZE, 0) ? data->base + fb_u64(t, SEGMENT_OFFSET, 0) : data->base;
-}
-
-struct span data_segment(const struct data *data, uint32_t i) {
-  uint64_t size = fb_u64(fb_table_at(data->segments, i), SEGMENT_SIZE, 0);
-  struct span out = {0};
-  return span_slice(data->file, data_segment_offset(data, i), size, &out) ? out : (struct span){0};
+  uint64_t size = fb_u64(t, SEGMENT_SIZE, 0), offset = size ? fb_u64(t, SEGMENT_OFFSET, 0) : 0;
+  struct extent out;
+  return extent_slice(data->file, data->base + offset, size, &out) ? out : (struct extent){0};
 }
 
 /* ---- named data ------------------------------------------------------------------------------ */
@@ -43,8 +40,8 @@ struct text data_key(const struct data *data, uint32_t i) {
   return fb_text(fb_table_at(data->named, i), NAMED_DATA_KEY);
 }
 
-struct span data_named(const struct data *data, uint32_t i) {
-  if (i >= data->named.n) return (struct span){0};
+struct extent data_named(const struct data *data, uint32_t i) {
+  if (i >= data->named.n) return (struct extent){0};
   return data_segment(data, fb_u32(fb_table_at(data->named, i), NAMED_DATA_SEGMENT_INDEX, 0));
 }
 

@@ -8,7 +8,7 @@
 /* ---- segments and named data ----------------------------------------------------------------- */
 
 struct data {
-  struct span file;
+  struct extent file;     /* at least its flatbuffer is held */
   uint64_t base;          /* file offset that segment offsets are relative to */
   uint64_t end;           /* file offset that no segment reaches past */
   struct fb_vec segments; /* of DataSegment */
@@ -26,11 +26,10 @@ SCONCE_CHECK sconce_status data_verify(const struct data *data, sconce_error *er
 SCONCE_CHECK sconce_status data_verify_unique(const struct data *const *files, uint32_t n_files,
                                               sconce_error *err);
 
-struct span data_segment(const struct data *data, uint32_t i);     /* empty if there is none */
-uint64_t data_segment_offset(const struct data *data, uint32_t i); /* in the file */
+struct extent data_segment(const struct data *data, uint32_t i); /* empty if there is none */
 
 struct text data_key(const struct data *data, uint32_t i);
-struct span data_named(const struct data *data, uint32_t i);
+struct extent data_named(const struct data *data, uint32_t i);
 bool data_find(const struct data *data, struct text key, uint32_t *out);
 
 /* Without an index data_find compares key by key. `slots` is the caller's memory, borrowed: at
@@ -39,7 +38,8 @@ void data_index(struct data *data, uint32_t *slots, uint32_t n_slots);
 
 /* How a reader asks for named data that may lie in another file. `user` is the caller's. */
 struct data_lookup {
-  bool (*find)(void *user, struct text key, struct span *out); /* NULL: nothing can be looked up */
+  bool (*find)(void *user, struct text key,
+               struct extent *out); /* NULL: nothing can be looked up */
   void *user;
 };
 

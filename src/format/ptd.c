@@ -11,9 +11,9 @@
  * 32 segment_base_offset, 40 segment_data_size. */
 enum { HEADER_AT = 8, HEADER_MIN = 40 };
 
-static sconce_status check_magic(struct span file, sconce_error *err) {
-  if (file.size < HEADER_AT + HEADER_MIN)
-    return fail(err, SCONCE_BAD_FILE, "%zu bytes are too few for a data file", file.size);
+static sconce_status check_magic(struct extent file, sconce_error *err) {
+  if (file.held < HEADER_AT + HEADER_MIN)
+    return fail(err, SCONCE_BAD_FILE, "%" PRIu64 " bytes are too few for a data file", file.held);
   const char *id = (const char *)file.data + 4;
   if (memcmp(id, "FT01", 4) != 0)
     return fail(err, SCONCE_BAD_FILE, "not a data file: identifier '%.4s' instead of FT01", id);
@@ -37,14 +37,14 @@ static sconce_status read_header(struct data *data, uint64_t *program_end, sconc
   if (!add_u64(offset, program_size, program_end) || *program_end > data->file.size)
     return fail(err, SCONCE_BAD_FILE,
                 "the flatbuffer starts at %" PRIu64 " and has %" PRIu64
-                " bytes, the file has %zu bytes",
+                " bytes, the file has %" PRIu64 " bytes",
                 offset, program_size, data->file.size);
   if (data_size == 0) return SCONCE_OK;
   if (data->base < *program_end || !add_u64(data->base, data_size, &data->end) ||
       data->end > data->file.size)
     return fail(err, SCONCE_BAD_FILE,
                 "segments start at %" PRIu64 " and have %" PRIu64
-                " bytes, the flatbuffer ends at %" PRIu64 " and the file has %zu bytes",
+                " bytes, the flatbuffer ends at %" PRIu64 " and the file has %" PRIu64 " bytes",
                 data->base, data_size, *program_end, data->file.size);
   return SCONCE_OK;
 }
@@ -64,17 +64,26 @@ static sconce_status check_layout(const struct ptd *ptd, uint32_t i, sconce_erro
   struct data_shape shape;
   if (!has_layout(ptd, i)) return SCONCE_OK;
   TRY(read_layout(ptd, i, &shape, err));
-  size_t size = data_named(&ptd->data, i).size;
+  uint64_t size = data_named(&ptd->data, i).size;
   if (shape.nbytes != size)
-    return fail(err, SCONCE_BAD_FILE, "its layout needs %" PRIu64 " bytes, its segment has %zu",
-                shape.nbytes, size);
+    return fail(err, SCONCE_BAD_FILE,
+                "its layout needs %" PRIu64 " bytes, its segment has %" PRIu64, shape.nbytes, size);
   return SCONCE_OK;
+}
+
+sconce_status ptd_front(struct extent file, uint64_t *size, sconce_error *err) {
+  struct data data = {.file = file};
+  TRY(check_magic(file, err));
+  return read_header(&data, size, err);
 }
 
 static sconce_status open_file(struct ptd *out, sconce_error *err) {
   uint64_t program_end = 0;
   TRY(check_magic(out->data.file, err));
   TRY(read_header(&out->data, &program_end, err));
+  if (program_end > out->data.file.held)
+    return fail(err, SCONCE_BAD_ARGUMENT, "%" PRIu64 " bytes of a flatbuffer of %" PRIu64,
+                out->data.file.held, program_end);
   struct span bytes = {out->data.file.data, (size_t)program_end};
   TRY(fb_verify(bytes, "FT01", &schema_flat_tensor, 0, &out->root, err));
   out->data.segments = fb_vec(out->root, FLAT_TENSOR_SEGMENTS);
@@ -89,7 +98,7 @@ static sconce_status open_file(struct ptd *out, sconce_error *err) {
   return SCONCE_OK;
 }
 
-sconce_status ptd_open(struct ptd *out, struct span file, sconce_error *err) {
+sconce_status ptd_open(struct ptd *out, struct extent file, sconce_error *err) {
   *out = (struct ptd){.data.file = file};
   sconce_status status = open_file(out, err);
   if (status != SCONCE_OK) *out = (struct ptd){0};
@@ -156,7 +165,7 @@ sconce_status ptd_set_match(const struct ptd_set *set, const struct pte *pte, sc
   return SCONCE_OK;
 }
 
-bool ptd_lookup(void *source, struct text key, struct span *out) {
+bool ptd_lookup(void *source, struct text key, struct extent *out) {
   const struct ptd_source *s = source;
   struct ptd_entry entry;
   if (s->set && ptd_find(s->set, key, &entry)) {

@@ -10,13 +10,17 @@ struct ptd {
   struct fb_table root;
 };
 
+/* How many of a file's first bytes ptd_open must find in memory: its flatbuffer. Needs
+ * PTD_HEAD_SIZE of them, or all if there are fewer. */
+enum { PTD_HEAD_SIZE = 64 };
+SCONCE_CHECK sconce_status ptd_front(struct extent file, uint64_t *size, sconce_error *err);
 /* A zeroed *out on failure. The bytes are borrowed. */
-SCONCE_CHECK sconce_status ptd_open(struct ptd *out, struct span file, sconce_error *err);
+SCONCE_CHECK sconce_status ptd_open(struct ptd *out, struct extent file, sconce_error *err);
 bool ptd_probe(struct span file);
 
 struct ptd_entry {
   struct text key;
-  struct span bytes;
+  struct extent bytes;
   bool has_layout;         /* without one the bytes belong to a delegate and are opaque */
   struct data_shape shape; /* its nbytes equal the bytes' size */
 };
@@ -44,6 +48,6 @@ struct ptd_source {
   const struct ptd_set *set;
   const struct pte *pte;
 };
-bool ptd_lookup(void *source, struct text key, struct span *out);
+bool ptd_lookup(void *source, struct text key, struct extent *out);
 
 #endif

@@ -15,9 +15,9 @@
  * file: 8 magic, 12 length, 16 program_size, 24 segment_base_offset, 32 segment_data_size. */
 enum { HEADER_AT = 8, HEADER_MIN = 24, HEADER_WITH_DATA_SIZE = 32 };
 
-static sconce_status check_identifier(struct span file, sconce_error *err) {
-  if (file.size < HEADER_AT)
-    return fail(err, SCONCE_BAD_FILE, "%zu bytes are too few for a program", file.size);
+static sconce_status check_identifier(struct extent file, sconce_error *err) {
+  if (file.held < HEADER_AT)
+    return fail(err, SCONCE_BAD_FILE, "%" PRIu64 " bytes are too few for a program", file.held);
   const char *id = (const char *)file.data + 4;
   if (memcmp(id, "ET12", 4) == 0) return SCONCE_OK;
   if (memcmp(id, "ET", 2) == 0)
@@ -33,34 +33,37 @@ static sconce_status place_segments(struct pte *out, uint64_t data_size, sconce_
   if (d->base < out->program_size || d->base > d->file.size)
     return fail(err, SCONCE_BAD_FILE,
                 "segments start at %" PRIu64 ", the program ends at %" PRIu64
-                " and the file has %zu bytes",
+                " and the file has %" PRIu64 " bytes",
                 d->base, out->program_size, d->file.size);
   d->end = d->file.size;
   if (data_size == 0) return SCONCE_OK;
   if (!add_u64(d->base, data_size, &d->end) || d->end > d->file.size)
     return fail(err, SCONCE_BAD_FILE,
-                "segments start at %" PRIu64 " and have %" PRIu64 " bytes, the file has %zu bytes",
+                "segments start at %" PRIu64 " and have %" PRIu64 " bytes, the file has %" PRIu64
+                " bytes",
                 d->base, data_size, d->file.size);
   return SCONCE_OK;
 }
 
 static sconce_status read_header(struct pte *out, sconce_error *err) {
-  struct span file = out->data.file;
+  struct extent file = out->data.file;
   const uint8_t *header = file.data + HEADER_AT;
   out->program_size = file.size;
-  if (file.size < HEADER_AT + 4 || memcmp(header, "eh00", 4) != 0) return SCONCE_OK;
+  if (file.held < HEADER_AT + 4 || memcmp(header, "eh00", 4) != 0) return SCONCE_OK;
   out->has_header = true;
-  if (file.size < HEADER_AT + HEADER_MIN)
-    return fail(err, SCONCE_BAD_FILE, "the file has %zu bytes and ends inside its header",
+  if (file.held < HEADER_AT + HEADER_MIN)
+    return fail(err, SCONCE_BAD_FILE, "the file has %" PRIu64 " bytes and ends inside its header",
                 file.size);
   uint32_t size = load_u32(header + 4);
   out->program_size = load_u64(header + 8);
   out->data.base = load_u64(header + 16);
   if (size < HEADER_MIN || size > file.size - HEADER_AT)
-    return fail(err, SCONCE_BAD_FILE, "the header has %u bytes, at least %d and at most %zu fit",
-                (unsigned)size, HEADER_MIN, file.size - HEADER_AT);
+    return fail(err, SCONCE_BAD_FILE,
+                "the header has %u bytes, at least %d and at most %" PRIu64 " fit", (unsigned)size,
+                HEADER_MIN, file.size - HEADER_AT);
   if (out->program_size < HEADER_AT + (uint64_t)size || out->program_size > file.size)
-    return fail(err, SCONCE_BAD_FILE, "the program has %" PRIu64 " bytes, the file has %zu bytes",
+    return fail(err, SCONCE_BAD_FILE,
+                "the program has %" PRIu64 " bytes, the file has %" PRIu64 " bytes",
                 out->program_size, file.size);
   return place_segments(out, size >= HEADER_WITH_DATA_SIZE ? load_u64(header + 24) : 0, err);
 }
@@ -68,7 +71,7 @@ static sconce_status read_header(struct pte *out, sconce_error *err) {
 /* offsets[0] is reserved, so a list with one entry stores nothing and its segment is not looked at.
  */
 static sconce_status find_subsegments(const struct pte *pte, struct fb_table t, const char *name,
-                                      struct fb_vec *offsets, struct span *segment,
+                                      struct fb_vec *offsets, struct extent *segment,
                                       sconce_error *err) {
   *offsets = fb_vec(t, SUBSEGMENT_OFFSETS);
   if (offsets->n <= 1) return SCONCE_OK;
@@ -91,9 +94,20 @@ static sconce_status find_constants(struct pte *out, sconce_error *err) {
                           &out->mutable_offsets, &out->mutable_segment, err);
 }
 
+sconce_status pte_front(struct extent file, uint64_t *size, sconce_error *err) {
+  struct pte pte = {.data.file = file};
+  TRY(check_identifier(file, err));
+  TRY(read_header(&pte, err));
+  *size = pte.program_size;
+  return SCONCE_OK;
+}
+
 static sconce_status open_program(struct pte *out, sconce_error *err) {
   TRY(check_identifier(out->data.file, err));
   TRY(read_header(out, err));
+  if (out->program_size > out->data.file.held)
+    return fail(err, SCONCE_BAD_ARGUMENT, "%" PRIu64 " bytes of a flatbuffer of %" PRIu64,
+                out->data.file.held, out->program_size);
   struct span bytes = {out->data.file.data, (size_t)out->program_size};
   TRY(fb_verify(bytes, "ET12", &schema_program, 0, &out->program, err));
   out->data.segments = fb_vec(out->program, PROGRAM_SEGMENTS);
@@ -107,7 +121,7 @@ static sconce_status open_program(struct pte *out, sconce_error *err) {
   return pte_verify(out, err);
 }
 
-sconce_status pte_open(struct pte *out, struct span file, sconce_error *err) {
+sconce_status pte_open(struct pte *out, struct extent file, sconce_error *err) {
   *out = (struct pte){.data.file = file};
   sconce_status status = open_program(out, err);
   if (status != SCONCE_OK) *out = (struct pte){0};
@@ -210,7 +224,7 @@ const char *pte_kind_name(enum pte_kind kind) {
   return (size_t)kind < sizeof names / sizeof *names ? names[kind] : "unknown";
 }
 
-bool pte_tensor_bytes(const struct pte *pte, const struct pte_tensor *t, struct span *out) {
+bool pte_tensor_bytes(const struct pte *pte, const struct pte_tensor *t, struct extent *out) {
   if (t->external || t->data_buffer_idx == 0) return false;
   return pte_read_bytes(pte, t, out, NULL) == SCONCE_OK;
 }
@@ -265,6 +279,12 @@ const char *pte_operator_text(const struct pte_method *m, uint32_t i, char out[P
 
 /* ---- delegates ------------------------------------------------------------------------------- */
 
+struct extent pte_inside(const struct pte *pte, struct span bytes) {
+  struct extent out;
+  const uint64_t offset = bytes.data ? (uint64_t)(bytes.data - pte->data.file.data) : 0;
+  return extent_slice(pte->data.file, offset, bytes.size, &out) ? out : (struct extent){0};
+}
+
 struct pte_delegate pte_delegate(const struct pte_method *m, uint32_t i) {
   struct fb_table t = fb_table_at(m->delegates, i), processed = fb_sub(t, DELEGATE_PROCESSED);
   const struct pte *pte = m->pte;
@@ -272,11 +292,10 @@ struct pte_delegate pte_delegate(const struct pte_method *m, uint32_t i) {
   struct pte_delegate out = {.id = fb_text(t, DELEGATE_ID),
                              .specs = fb_vec(t, DELEGATE_COMPILE_SPECS)};
   if (fb_i8(processed, PROCESSED_LOCATION, 0) == 0) {
-    out.blob = fb_bytes(fb_table_at(pte->inline_delegates, index), INLINE_DATA_DATA);
-    if (out.blob.data) out.offset = (uint64_t)(out.blob.data - pte->data.file.data);
+    out.blob =
+        pte_inside(pte, fb_bytes(fb_table_at(pte->inline_delegates, index), INLINE_DATA_DATA));
   } else {
     out.blob = data_segment(&pte->data, index);
-    out.offset = data_segment_offset(&pte->data, index);
   }
   return out;
 }
@@ -288,13 +307,13 @@ struct pte_spec pte_delegate_spec(const struct pte_delegate *d, uint32_t i) {
 
 /* ---- named data ------------------------------------------------------------------------------ */
 
-bool pte_find_named(const struct pte *pte, struct text key, struct span *out) {
+bool pte_find_named(const struct pte *pte, struct text key, struct extent *out) {
   uint32_t i;
   if (!data_find(&pte->data, key, &i)) return false;
   *out = data_named(&pte->data, i);
   return true;
 }
 
-bool pte_lookup(void *pte, struct text key, struct span *out) {
+bool pte_lookup(void *pte, struct text key, struct extent *out) {
   return pte_find_named(pte, key, out);
 }

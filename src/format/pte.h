@@ -21,13 +21,17 @@ struct pte {
   struct fb_vec inline_delegates; /* of BackendDelegateInlineData */
   struct fb_vec constant_buffer;  /* of Buffer: legacy, inline; entry 0 is reserved */
   struct fb_vec constant_offsets; /* u64, into constant_segment; entry 0 is reserved */
-  struct span constant_segment;
+  struct extent constant_segment;
   struct fb_vec mutable_offsets; /* u64, into mutable_segment; entry 0 is reserved */
-  struct span mutable_segment;
+  struct extent mutable_segment;
 };
 
+/* How many of a file's first bytes pte_open must find in memory: its flatbuffer. Needs
+ * PTE_HEAD_SIZE of them, or all if there are fewer. */
+enum { PTE_HEAD_SIZE = 64 };
+SCONCE_CHECK sconce_status pte_front(struct extent file, uint64_t *size, sconce_error *err);
 /* A zeroed *out on failure. */
-SCONCE_CHECK sconce_status pte_open(struct pte *out, struct span file, sconce_error *err);
+SCONCE_CHECK sconce_status pte_open(struct pte *out, struct extent file, sconce_error *err);
 
 /* Do the first bytes look like a program? For telling files apart, not for trusting them. */
 bool pte_probe(struct span file);
@@ -105,7 +109,7 @@ int64_t pte_list_item(const struct pte_value *list, uint32_t i);
 const char *pte_kind_name(enum pte_kind kind); /* "TensorList" */
 
 /* Bytes that this file holds for a tensor (rows 3 and 4 above): exactly nbytes; else false. */
-bool pte_tensor_bytes(const struct pte *pte, const struct pte_tensor *t, struct span *out);
+bool pte_tensor_bytes(const struct pte *pte, const struct pte_tensor *t, struct extent *out);
 
 /* ---- code ------------------------------------------------------------------------------------ */
 
@@ -140,9 +144,8 @@ const char *pte_operator_text(const struct pte_method *m, uint32_t i, char out[P
 /* ---- delegates ------------------------------------------------------------------------------- */
 
 struct pte_delegate {
-  struct text id;   /* "VulkanBackend" */
-  struct span blob; /* inline or a segment */
-  uint64_t offset;  /* of the blob in the file */
+  struct text id;     /* "VulkanBackend" */
+  struct extent blob; /* inline or a segment */
   struct fb_vec specs;
 };
 struct pte_delegate pte_delegate(const struct pte_method *m, uint32_t i);
@@ -155,8 +158,8 @@ struct pte_spec pte_delegate_spec(const struct pte_delegate *d, uint32_t i);
 
 /* ---- named data ------------------------------------------------------------------------------ */
 
-bool pte_find_named(const struct pte *pte, struct text key, struct span *out);
+bool pte_find_named(const struct pte *pte, struct text key, struct extent *out);
 /* The same as a struct data_lookup's find, with the struct pte as its user. */
-bool pte_lookup(void *pte, struct text key, struct span *out);
+bool pte_lookup(void *pte, struct text key, struct extent *out);
 
 #endif

@@ -13,7 +13,10 @@ sconce_status pte_read_tensor(struct fb_table t, struct pte_tensor *out, sconce_
 struct fb_table pte_value_table(const struct pte_method *m, uint32_t i);
 
 /* Bytes that the file must hold for a tensor that is initialised from it. */
-sconce_status pte_read_bytes(const struct pte *pte, const struct pte_tensor *t, struct span *out,
+sconce_status pte_read_bytes(const struct pte *pte, const struct pte_tensor *t, struct extent *out,
                              sconce_error *err);
+
+/* Bytes of the flatbuffer as a part of the file. */
+struct extent pte_inside(const struct pte *pte, struct span bytes);
 
 #endif

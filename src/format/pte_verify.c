@@ -49,15 +49,15 @@ sconce_status pte_read_tensor(struct fb_table t, struct pte_tensor *out, sconce_
 }
 
 /* Only starts are stored: a constant ends where the tensor's own size says. */
-static sconce_status slice(struct span area, uint64_t offset, const struct pte_tensor *t,
-                           const char *name, struct span *out, sconce_error *err) {
-  if (span_slice(area, offset, t->shape.nbytes, out)) return SCONCE_OK;
+static sconce_status slice(struct extent area, uint64_t offset, const struct pte_tensor *t,
+                           const char *name, struct extent *out, sconce_error *err) {
+  if (extent_slice(area, offset, t->shape.nbytes, out)) return SCONCE_OK;
   return fail(err, SCONCE_BAD_FILE,
-              "%s %u needs %" PRIu64 " bytes at %" PRIu64 ", there are %zu bytes", name,
+              "%s %u needs %" PRIu64 " bytes at %" PRIu64 ", there are %" PRIu64 " bytes", name,
               (unsigned)t->data_buffer_idx, t->shape.nbytes, offset, area.size);
 }
 
-sconce_status pte_read_bytes(const struct pte *pte, const struct pte_tensor *t, struct span *out,
+sconce_status pte_read_bytes(const struct pte *pte, const struct pte_tensor *t, struct extent *out,
                              sconce_error *err) {
   const char *name = t->planned ? "initial value" : "constant";
   struct fb_vec offsets = t->planned ? pte->mutable_offsets : pte->constant_offsets;
@@ -67,8 +67,8 @@ sconce_status pte_read_bytes(const struct pte *pte, const struct pte_tensor *t, 
     return fail(err, SCONCE_BAD_FILE, "data_buffer_idx is %s %u, the program has %u", name,
                 (unsigned)i, (unsigned)n);
   if (legacy)
-    return slice(fb_bytes(fb_table_at(pte->constant_buffer, i), BUFFER_STORAGE), 0, t, name, out,
-                 err);
+    return slice(pte_inside(pte, fb_bytes(fb_table_at(pte->constant_buffer, i), BUFFER_STORAGE)), 0,
+                 t, name, out, err);
   return slice(t->planned ? pte->mutable_segment : pte->constant_segment, fb_u64_at(offsets, i), t,
                name, out, err);
 }
@@ -89,7 +89,7 @@ static sconce_status check_planned(const struct pte_method *m, const struct pte_
 
 static sconce_status check_tensor(const struct pte_method *m, uint32_t i, sconce_error *err) {
   struct pte_tensor t;
-  struct span bytes;
+  struct extent bytes;
   TRY(pte_read_tensor(pte_value_table(m, i), &t, err));
   if (t.planned) TRY(check_planned(m, &t, err));
   if (t.external || t.data_buffer_idx == 0) return SCONCE_OK;
@@ -268,7 +268,7 @@ static sconce_status check_method(const struct pte_method *m, sconce_error *err)
 /* Each delegate's blob will be verified on its own, so thousands of delegates must not share one
  * large blob. Equal layers do share theirs, a few dozen times. */
 static sconce_status check_sharing(const struct pte *pte, sconce_error *err) {
-  uint64_t limit = SHARING_FACTOR * (uint64_t)pte->data.file.size, sum = 0;
+  uint64_t limit = SHARING_FACTOR * pte->data.file.size, sum = 0;
   for (uint32_t i = 0; i < pte->n_methods; i++) {
     struct pte_method m = pte_method(pte, i);
     for (uint32_t d = 0; d < m.n_delegates; d++) {

@@ -17,17 +17,18 @@ enum {
   FLATBUFFER_SIZE_AT = 14,
   BYTES_OFFSET_AT = 18,
   BYTES_SIZE_AT = 22,
-  HEADER_MIN = 30,
+  HEADER_MIN = VKGRAPH_HEAD_SIZE,
 };
 
 bool vkgraph_probe(struct span blob) {
   return blob.size >= HEADER_MIN && memcmp(blob.data + MAGIC_AT, "VH00", 4) == 0;
 }
 
-static sconce_status check_magic(struct span blob, sconce_error *err) {
-  if (blob.size < HEADER_MIN)
-    return fail(err, SCONCE_BAD_FILE, "%zu bytes are too few for a delegate's header", blob.size);
-  if (!vkgraph_probe(blob))
+static sconce_status check_magic(struct extent blob, sconce_error *err) {
+  if (blob.held < HEADER_MIN)
+    return fail(err, SCONCE_BAD_FILE, "%" PRIu64 " bytes are too few for a delegate's header",
+                blob.held);
+  if (!vkgraph_probe(extent_held(blob)))
     return fail(err, SCONCE_BAD_FILE, "the delegate's header starts with '%.4s' instead of VH00",
                 (const char *)blob.data + MAGIC_AT);
   return SCONCE_OK;
@@ -45,15 +46,16 @@ static sconce_status place_constants(struct vkgraph *out, uint64_t flatbuffer_en
                 flatbuffer_end);
   if (size == 0 && offset >= out->blob.size) return SCONCE_OK;
   if (size == 0) size = out->blob.size - offset;
-  if (!span_slice(out->blob, offset, size, &out->constant_area))
+  if (!extent_slice(out->blob, offset, size, &out->constant_area))
     return fail(err, SCONCE_BAD_FILE,
                 "the constants start at %" PRIu64 " and have %" PRIu64
-                " bytes, the delegate has %zu bytes",
+                " bytes, the delegate has %" PRIu64 " bytes",
                 offset, size, out->blob.size);
   return SCONCE_OK;
 }
 
-static sconce_status read_header(struct vkgraph *out, struct span *flatbuffer, sconce_error *err) {
+static sconce_status read_header(struct vkgraph *out, struct extent *flatbuffer,
+                                 sconce_error *err) {
   TRY(check_magic(out->blob, err));
   const uint8_t *header = out->blob.data;
   uint32_t header_size = load_u16(header + HEADER_SIZE_AT);
@@ -63,19 +65,30 @@ static sconce_status read_header(struct vkgraph *out, struct span *flatbuffer, s
     return fail(err, SCONCE_BAD_FILE,
                 "the delegate's header has %u bytes and its flatbuffer starts at %" PRIu64,
                 (unsigned)header_size, offset);
-  if (!span_slice(out->blob, offset, size, flatbuffer))
+  if (!extent_slice(out->blob, offset, size, flatbuffer))
     return fail(err, SCONCE_BAD_FILE,
                 "the flatbuffer starts at %" PRIu64 " and has %" PRIu64
-                " bytes, the delegate has %zu bytes",
+                " bytes, the delegate has %" PRIu64 " bytes",
                 offset, size, out->blob.size);
   return place_constants(out, offset + size, err);
 }
 
+sconce_status vkgraph_front(struct extent blob, uint64_t *size, sconce_error *err) {
+  struct vkgraph g = {.blob = blob};
+  struct extent flatbuffer;
+  TRY(read_header(&g, &flatbuffer, err));
+  *size = flatbuffer.offset - blob.offset + flatbuffer.size;
+  return SCONCE_OK;
+}
+
 static sconce_status open_graph(struct vkgraph *out, sconce_error *err) {
-  struct span bytes;
+  struct extent bytes;
   TRY(read_header(out, &bytes, err));
-  uint64_t origin = (uint64_t)(bytes.data - out->blob.data);
-  TRY(fb_verify(bytes, "VK00", &schema_vkgraph, origin, &out->root, err));
+  if (bytes.held < bytes.size)
+    return fail(err, SCONCE_BAD_ARGUMENT, "%" PRIu64 " bytes of a flatbuffer of %" PRIu64,
+                bytes.held, bytes.size);
+  uint64_t origin = bytes.offset - out->blob.offset;
+  TRY(fb_verify(extent_held(bytes), "VK00", &schema_vkgraph, origin, &out->root, err));
   out->values = fb_vec(out->root, VKGRAPH_VALUES);
   out->chain = fb_vec(out->root, VKGRAPH_CHAIN);
   out->constants = fb_vec(out->root, VKGRAPH_CONSTANTS);
@@ -89,7 +102,7 @@ static sconce_status open_graph(struct vkgraph *out, sconce_error *err) {
   return vkgraph_verify(out, err);
 }
 
-sconce_status vkgraph_open(struct vkgraph *out, struct span blob, struct data_lookup named,
+sconce_status vkgraph_open(struct vkgraph *out, struct extent blob, struct data_lookup named,
                            sconce_error *err) {
   *out = (struct vkgraph){.blob = blob, .named = named};
   sconce_status status = open_graph(out, err);
@@ -159,7 +172,7 @@ struct vk_constant vkgraph_constant(const struct vkgraph *g, uint32_t i) {
   return c;
 }
 
-bool vkgraph_tensor_bytes(const struct vkgraph *g, const struct vk_tensor *t, struct span *out) {
+bool vkgraph_tensor_bytes(const struct vkgraph *g, const struct vk_tensor *t, struct extent *out) {
   if (t->constant_id < 0) return false;
   if (!g->named.find && vkgraph_constant(g, (uint32_t)t->constant_id).named) return false;
   return vkgraph_read_bytes(g, t, out, NULL) == SCONCE_OK;

@@ -72,8 +72,8 @@ struct vk_call {
 };
 
 struct vkgraph {
-  struct span blob;
-  struct span constant_area; /* inline constants */
+  struct extent blob;          /* at least its flatbuffer is held */
+  struct extent constant_area; /* inline constants */
   struct fb_table root;
   struct fb_vec values, chain, constants;
   struct fb_vec inputs, outputs; /* u32 value ids, Tensor or SymInt */
@@ -83,8 +83,12 @@ struct vkgraph {
 
 /* With a lookup every named constant must be found and hold at least its tensor's bytes; without
  * one (find NULL) named constants stay unresolved. A zeroed *out on failure. */
-SCONCE_CHECK sconce_status vkgraph_open(struct vkgraph *out, struct span blob,
+SCONCE_CHECK sconce_status vkgraph_open(struct vkgraph *out, struct extent blob,
                                         struct data_lookup named, sconce_error *err);
+/* How many of a blob's first bytes vkgraph_open must find in memory: all but its constants. Needs
+ * VKGRAPH_HEAD_SIZE of them, or all if there are fewer. */
+enum { VKGRAPH_HEAD_SIZE = 30 };
+SCONCE_CHECK sconce_status vkgraph_front(struct extent blob, uint64_t *size, sconce_error *err);
 bool vkgraph_probe(struct span blob);
 
 enum vk_kind vkgraph_kind(const struct vkgraph *g, uint32_t i); /* 0: no such value */
@@ -99,6 +103,6 @@ struct vk_constant {
 };
 struct vk_constant vkgraph_constant(const struct vkgraph *g, uint32_t i);
 /* The bytes of a constant tensor, exactly nbytes; false if it is none or was not found. */
-bool vkgraph_tensor_bytes(const struct vkgraph *g, const struct vk_tensor *t, struct span *out);
+bool vkgraph_tensor_bytes(const struct vkgraph *g, const struct vk_tensor *t, struct extent *out);
 
 #endif

@@ -49,31 +49,32 @@ sconce_status vkgraph_read_tensor(struct fb_table t, struct vk_tensor *out, scon
 }
 
 static sconce_status find_named(const struct vkgraph *g, const struct vk_tensor *t, struct text key,
-                                struct span *out, sconce_error *err) {
+                                struct extent *out, sconce_error *err) {
   if (!g->named.find) return SCONCE_OK;
-  struct span found = {0};
+  struct extent found = {0};
   if (!g->named.find(g->named.user, key, &found))
     return fail(err, SCONCE_BAD_GRAPH, "constant %d is named '%.*s', and there is no such data",
                 (int)t->constant_id, TEXT(key));
   if (found.size < t->nbytes)
     return fail(err, SCONCE_BAD_GRAPH,
-                "constant %d needs %" PRIu64 " bytes, the data named '%.*s' has %zu",
+                "constant %d needs %" PRIu64 " bytes, the data named '%.*s' has %" PRIu64,
                 (int)t->constant_id, t->nbytes, TEXT(key), found.size);
-  *out = (struct span){found.data, (size_t)t->nbytes};
+  (void)extent_slice(found, 0, t->nbytes, out);
   return SCONCE_OK;
 }
 
 sconce_status vkgraph_read_bytes(const struct vkgraph *g, const struct vk_tensor *t,
-                                 struct span *out, sconce_error *err) {
-  *out = (struct span){0};
+                                 struct extent *out, sconce_error *err) {
+  *out = (struct extent){0};
   if (t->constant_id < 0 || (uint32_t)t->constant_id >= g->n_constants)
     return fail(err, SCONCE_BAD_GRAPH, "constant_id is %d, the graph has %u constants",
                 (int)t->constant_id, (unsigned)g->n_constants);
   struct vk_constant c = vkgraph_constant(g, (uint32_t)t->constant_id);
   if (c.named) return find_named(g, t, c.key, out, err);
-  if (t->nbytes == 0 || span_slice(g->constant_area, c.offset, t->nbytes, out)) return SCONCE_OK;
+  if (t->nbytes == 0 || extent_slice(g->constant_area, c.offset, t->nbytes, out)) return SCONCE_OK;
   return fail(err, SCONCE_BAD_GRAPH,
-              "constant %d needs %" PRIu64 " bytes at %" PRIu64 " of the constants, which have %zu",
+              "constant %d needs %" PRIu64 " bytes at %" PRIu64
+              " of the constants, which have %" PRIu64,
               (int)t->constant_id, t->nbytes, c.offset, g->constant_area.size);
 }
 
@@ -82,7 +83,7 @@ sconce_status vkgraph_read_bytes(const struct vkgraph *g, const struct vk_tensor
 static sconce_status check_tensor(const struct vkgraph *g, uint32_t i, uint32_t *n_lookups,
                                   sconce_error *err) {
   struct vk_tensor t;
-  struct span bytes;
+  struct extent bytes;
   TRY(vkgraph_read_tensor(vkgraph_value_table(g, i), &t, err));
   if (t.mem_obj_id < -1 || t.mem_obj_id >= (int64_t)g->n_values)
     return fail(err, SCONCE_BAD_GRAPH, "mem_obj_id is %d, the graph has %u values",

@@ -19,17 +19,27 @@ static WGPUBufferUsage usage_of(enum gpu_use use) {
   }
 }
 
-static sconce_status create(struct gpu *gpu, WGPUBufferUsage usage, uint64_t size,
-                            const char *label, WGPUBuffer *out, sconce_error *err) {
+sconce_status buffer_create(struct gpu_buffer *buffer, const char *label, sconce_error *err) {
+  struct gpu *gpu = buffer->gpu;
   scope_begin(gpu);
-  *out = gpu->api.DeviceCreateBuffer(
-      gpu->device, &(WGPUBufferDescriptor){.label = view(label), .usage = usage, .size = size});
+  buffer->handle = gpu->api.DeviceCreateBuffer(
+      gpu->device, &(WGPUBufferDescriptor){
+                       .label = view(label), .usage = usage_of(buffer->use), .size = buffer->size});
   sconce_status status =
-      scope_end(gpu, err, "creating buffer '%s' of %" PRIu64 " bytes", label, size);
-  if (status == SCONCE_OK && !*out)
-    status = fail(err, SCONCE_NO_GPU_MEMORY, "no buffer '%s' of %" PRIu64 " bytes", label, size);
-  if (status != SCONCE_OK && *out) gpu->api.BufferRelease(*out);
+      scope_end(gpu, err, "creating buffer '%s' of %" PRIu64 " bytes", label, buffer->size);
+  if (status == SCONCE_OK && !buffer->handle)
+    status =
+        fail(err, SCONCE_NO_GPU_MEMORY, "no buffer '%s' of %" PRIu64 " bytes", label, buffer->size);
+  if (status != SCONCE_OK) buffer_release(buffer);
   return status;
+}
+
+void buffer_release(struct gpu_buffer *buffer) {
+  struct gpu *gpu = buffer->gpu;
+  if (!buffer->handle) return;
+  if (!gpu->lost) gpu->api.BufferDestroy(buffer->handle);
+  gpu->api.BufferRelease(buffer->handle);
+  buffer->handle = NULL;
 }
 
 sconce_status gpu_buffer_open(struct gpu *gpu, enum gpu_use use, uint64_t size, const char *label,
@@ -44,7 +54,7 @@ sconce_status gpu_buffer_open(struct gpu *gpu, enum gpu_use use, uint64_t size, 
   struct gpu_buffer *buffer = block_resize(&gpu->allocator, NULL, 0, sizeof *buffer);
   if (!buffer) return fail(err, SCONCE_NO_MEMORY, "no memory for buffer '%s'", label);
   *buffer = (struct gpu_buffer){.gpu = gpu, .size = size, .use = use};
-  sconce_status status = create(gpu, usage_of(use), size, label, &buffer->handle, err);
+  sconce_status status = buffer_create(buffer, label, err);
   if (status != SCONCE_OK) {
     block_resize(&gpu->allocator, buffer, sizeof *buffer, 0);
     return status;
@@ -61,8 +71,7 @@ void gpu_buffer_close(struct gpu_buffer *buffer) {
   struct gpu *gpu = buffer->gpu;
   gpu->stats.bytes[buffer->use] -= buffer->size;
   gpu->stats.buffers--;
-  if (!gpu->lost) gpu->api.BufferDestroy(buffer->handle);
-  gpu->api.BufferRelease(buffer->handle);
+  buffer_release(buffer);
   block_resize(&gpu->allocator, buffer, sizeof *buffer, 0);
 }
 
@@ -87,7 +96,7 @@ sconce_status gpu_write(struct gpu_buffer *buffer, uint64_t offset, const void *
   }
   gpu->stats.writes++;
   gpu->stats.bytes_written += size;
-  if (gpu->api.flavour->scopes_are_immediate) return scope_end(gpu, err, "writing %zu bytes", size);
-  scope_end_late(gpu);
+  if (gpu->api.flavour->answers_at_once) return scope_end(gpu, err, "writing %zu bytes", size);
+  scope_end_late(gpu, "writing a buffer");
   return SCONCE_OK;
 }

@@ -25,7 +25,8 @@ static sconce_status check_batch(const struct gpu *gpu, const struct gpu_batch *
                   "copy %u: %" PRIu64 " bytes at %" PRIu64 " of %" PRIu64 " to %" PRIu64
                   " of %" PRIu64,
                   i, c->size, c->from_offset, from, c->to_offset, to);
-    if (c->to ? c->to->state != READ_IDLE : c->from == c->to_buffer)
+    if (c->to) TRY(read_ready(c->to, err));
+    if (c->to ? c->to->reading : c->from == c->to_buffer)
       return fail(err, SCONCE_BAD_ARGUMENT,
                   "copy %u goes to a buffer that is being read, or to itself", i);
   }
@@ -72,27 +73,25 @@ static void encode_copies(struct gpu *gpu, WGPUCommandEncoder encoder,
   }
 }
 
-/* wgpu-native aborts the process when an invalid command buffer is submitted, so there the scope
- * is looked at first. With Dawn the answer comes later and joins the completion of the work. */
+/* wgpu-native ends the process when an invalid command buffer is submitted, so where errors are
+ * told at once they are looked at first. Elsewhere the answer comes later and joins the completion
+ * of the work. */
 static sconce_status finish_and_submit(struct gpu *gpu, WGPUCommandEncoder encoder,
                                        sconce_error *err) {
   const struct webgpu *api = &gpu->api;
+  const bool at_once = api->flavour->answers_at_once;
   WGPUCommandBuffer commands = api->CommandEncoderFinish(encoder, NULL);
   api->CommandEncoderRelease(encoder);
   sconce_status status = SCONCE_OK;
-  if (api->flavour->scopes_are_immediate) {
-    status = scope_end(gpu, err, "encoding a command buffer");
-    if (status == SCONCE_OK) scope_begin(gpu);
-  }
+  if (at_once) status = scope_end(gpu, err, "encoding a command buffer");
   if (status == SCONCE_OK && !gpu->lost) {
-    api->QueueSubmit(gpu->queue, 1, &commands);
+    if (at_once) scope_begin(gpu);
+    gpu->mark = api->flavour->submit(gpu, 1, &commands);
     gpu->stats.submits++;
-    if (api->flavour->scopes_are_immediate)
-      status = scope_end(gpu, err, "submitting a command buffer");
-    else
-      scope_end_late(gpu);
+    if (at_once) status = scope_end(gpu, err, "submitting a command buffer");
   }
-  if (status == SCONCE_OK) status = gpu->lost ? gpu_check(gpu, err) : SCONCE_OK;
+  if (!at_once) scope_end_late(gpu, "submitting a command buffer");
+  if (status == SCONCE_OK && gpu->lost) status = gpu_check(gpu, err);
   if (commands) api->CommandBufferRelease(commands);
   return status;
 }
@@ -105,10 +104,10 @@ static WGPUCommandEncoder begin(struct gpu *gpu) {
 /* No command buffer, and so none that could be invalid. */
 static sconce_status submit_writes(struct gpu *gpu, sconce_error *err) {
   scope_begin(gpu);
-  gpu->api.QueueSubmit(gpu->queue, 0, NULL);
+  gpu->mark = gpu->api.flavour->submit(gpu, 0, NULL);
   gpu->stats.submits++;
-  if (gpu->api.flavour->scopes_are_immediate) return scope_end(gpu, err, "submitting writes");
-  scope_end_late(gpu);
+  if (gpu->api.flavour->answers_at_once) return scope_end(gpu, err, "submitting writes");
+  scope_end_late(gpu, "submitting writes");
   return SCONCE_OK;
 }
 
@@ -116,11 +115,18 @@ sconce_status gpu_submit(struct gpu *gpu, const struct gpu_batch *batch, sconce_
   TRY(gpu_check(gpu, err));
   TRY(check_batch(gpu, batch, err));
   if (batch->n_dispatches + batch->n_copies == 0) return submit_writes(gpu, err);
-  if (gpu->team_works)
-    return fail(err, SCONCE_BAD_ARGUMENT, "a batch while kernels are compiled ahead");
   WGPUCommandEncoder encoder = begin(gpu);
   encode_passes(gpu, encoder, batch, UINT32_MAX, NULL);
   encode_copies(gpu, encoder, batch);
+  return finish_and_submit(gpu, encoder, err);
+}
+
+/* Written zeros would pass through staging memory of the same size. */
+sconce_status gpu_clear(struct gpu_buffer *buffer, sconce_error *err) {
+  struct gpu *gpu = buffer->gpu;
+  TRY(gpu_check(gpu, err));
+  WGPUCommandEncoder encoder = begin(gpu);
+  gpu->api.CommandEncoderClearBuffer(encoder, buffer->handle, 0, buffer->size);
   return finish_and_submit(gpu, encoder, err);
 }
 

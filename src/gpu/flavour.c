@@ -1,30 +1,76 @@
-/* The two WebGPU libraries and everything in which they differ.
+/* The WebGPU libraries and everything in which they differ.
  *
- * wgpu-native answers synchronously: callbacks run inside the call, scopes are known when popped,
- * and a few standard functions abort the process because they are not implemented; none of those
- * is in WEBGPU_FUNCTIONS. Dawn answers from ProcessEvents and knows more features. */
+ * wgpu-native answers within the call, and a few standard functions abort the process because they
+ * are not implemented; none of those is in WEBGPU_FUNCTIONS. Dawn answers from ProcessEvents and
+ * knows more features. What is neither has webgpu.h and nothing more: a browser is such a one. */
 #include "gpu/api.h"
-
-#include "base/os.h"
 
 #include <stdio.h>
 
-#ifdef __APPLE__
+#if defined(__has_include)
+#if __has_include("wgpu.h")
+#include "wgpu.h"
+#define HAVE_WGPU 1
+#endif
+#endif
+
+#if defined(_WIN32)
+#define LIBRARY(name) name ".dll"
+#elif defined(__APPLE__)
 #define LIBRARY(name) "lib" name ".dylib"
 #else
 #define LIBRARY(name) "lib" name ".so"
 #endif
 
-static void *symbol(const struct webgpu *api, const char *name) {
-  return os_library_symbol(api->library, name);
+static WGPUShaderModule plain_module(const struct gpu *gpu,
+                                     const WGPUShaderModuleDescriptor *desc) {
+  return gpu->api.DeviceCreateShaderModule(gpu->device, desc);
+}
+
+static uint64_t plain_submit(const struct gpu *gpu, size_t n, const WGPUCommandBuffer *commands) {
+  gpu->api.QueueSubmit(gpu->queue, n, commands);
+  return 0;
+}
+
+static void plain_poll(const struct gpu *gpu, bool block, uint64_t mark) {
+  (void)block, (void)mark;
+  gpu->api.InstanceProcessEvents(gpu->instance);
+}
+
+/* WebGPU resolves timestamps to nanoseconds itself. */
+static float plain_timestamp_period(const struct gpu *gpu) {
+  (void)gpu;
+  return 1.0f;
 }
 
 /* ---- wgpu-native ----------------------------------------------------------------------------- */
 
+#ifdef HAVE_WGPU
+
+#define WGPU_OWN(X)                                                                                \
+  X(DevicePoll)                                                                                    \
+  X(GetVersion)                                                                                    \
+  X(InstanceEnumerateAdapters)                                                                     \
+  X(QueueGetTimestampPeriod)                                                                       \
+  X(QueueSubmitForIndex)                                                                           \
+  X(DeviceCreateShaderModuleTrusted)
+
+#define X(name) OWN_##name,
+enum { WGPU_OWN(X) };
+#undef X
+
+typedef WGPUBool (*poll_function)(WGPUDevice, WGPUBool, WGPUSubmissionIndex const *);
+typedef uint32_t (*version_function)(void);
+typedef size_t (*list_function)(WGPUInstance, WGPUInstanceEnumerateAdapterOptions const *,
+                                WGPUAdapter *);
+typedef float (*period_function)(WGPUQueue);
+typedef WGPUSubmissionIndex (*submit_function)(WGPUQueue, size_t, WGPUCommandBuffer const *);
+typedef WGPUShaderModule (*trusted_function)(WGPUDevice, WGPUShaderModuleDescriptor const *,
+                                             WGPUShaderRuntimeChecks);
+
 static void wgpu_version(const struct webgpu *api, char *out, size_t size) {
-  uint32_t (*version)(void);
-  *(void **)&version = symbol(api, "wgpuGetVersion");
-  uint32_t v = version ? version() : 0;
+  const version_function version = (version_function)api->own[OWN_GetVersion];
+  const uint32_t v = version ? version() : 0;
   snprintf(out, size, "%u.%u.%u.%u", v >> 24, v >> 16 & 255, v >> 8 & 255, v & 255);
 }
 
@@ -39,8 +85,7 @@ static WGPUInstance wgpu_create_instance(const struct webgpu *api) {
 
 static uint32_t wgpu_list_adapters(const struct webgpu *api, WGPUInstance instance,
                                    WGPUAdapter out[ADAPTERS_MAX]) {
-  size_t (*list)(WGPUInstance, WGPUInstanceEnumerateAdapterOptions const *, WGPUAdapter *);
-  *(void **)&list = symbol(api, "wgpuInstanceEnumerateAdapters");
+  const list_function list = (list_function)api->own[OWN_InstanceEnumerateAdapters];
   if (!list) return 0;
   WGPUInstanceEnumerateAdapterOptions options = {.backends = WGPUInstanceBackend_Primary};
   WGPUAdapter all[256];
@@ -56,53 +101,56 @@ static uint32_t wgpu_list_adapters(const struct webgpu *api, WGPUInstance instan
   return (uint32_t)(n < ADAPTERS_MAX ? n : ADAPTERS_MAX);
 }
 
-static const WGPUChainedStruct *wgpu_device_chain(void) { return NULL; }
+static uint64_t wgpu_submit(const struct gpu *gpu, size_t n, const WGPUCommandBuffer *commands) {
+  const submit_function submit = (submit_function)gpu->api.own[OWN_QueueSubmitForIndex];
+  return submit ? submit(gpu->queue, n, commands) : plain_submit(gpu, n, commands);
+}
 
-static void wgpu_poll(const struct gpu *gpu, bool block) {
-  WGPUBool (*poll)(WGPUDevice, WGPUBool, WGPUSubmissionIndex const *);
-  *(void **)&poll = gpu->api.own;
-  if (gpu->device) poll(gpu->device, block && !gpu->lost, NULL);
+static void wgpu_poll(const struct gpu *gpu, bool block, uint64_t mark) {
+  const poll_function poll = (poll_function)gpu->api.own[OWN_DevicePoll];
+  if (gpu->device) poll(gpu->device, block && !gpu->lost, mark ? &mark : NULL);
 }
 
 static float wgpu_timestamp_period(const struct gpu *gpu) {
-  float (*period)(WGPUQueue);
-  *(void **)&period = symbol(&gpu->api, "wgpuQueueGetTimestampPeriod");
+  const period_function period = (period_function)gpu->api.own[OWN_QueueGetTimestampPeriod];
   return period ? period(gpu->queue) : 1.0f;
-}
-
-static WGPUShaderModule plain_module(const struct gpu *gpu,
-                                     const WGPUShaderModuleDescriptor *desc) {
-  return gpu->api.DeviceCreateShaderModule(gpu->device, desc);
 }
 
 /* The library counts the turns of every loop, which keeps drivers from unrolling them and loads
  * from overlapping. All our loops end; indices stay checked. */
 static WGPUShaderModule wgpu_module(const struct gpu *gpu, const WGPUShaderModuleDescriptor *desc) {
-  WGPUShaderModule (*create)(WGPUDevice, WGPUShaderModuleDescriptor const *,
-                             WGPUShaderRuntimeChecks);
-  *(void **)&create = symbol(&gpu->api, "wgpuDeviceCreateShaderModuleTrusted");
+  const trusted_function create =
+      (trusted_function)gpu->api.own[OWN_DeviceCreateShaderModuleTrusted];
   if (!create) return plain_module(gpu, desc);
   return create(gpu->device, desc, WGPUShaderRuntimeChecks_BoundsChecks);
 }
 
+#define X(name) "wgpu" #name,
 static const struct flavour wgpu_native = {
     .name = "wgpu-native",
     .alias = "wgpu",
     .file = LIBRARY("wgpu_native"),
-    .own_symbol = "wgpuDevicePoll",
+    .own = {WGPU_OWN(X)},
     .dialect = WGSL_NAGA,
-    .scopes_are_immediate = true,
+    .answers_at_once = true,
+    .poll_waits = true,
     .subgroups = (WGPUFeatureName)WGPUNativeFeature_Subgroup,
+    .no_memory = "Not enough memory left",
     .version = wgpu_version,
     .create_instance = wgpu_create_instance,
     .list_adapters = wgpu_list_adapters,
-    .device_chain = wgpu_device_chain,
+    .submit = wgpu_submit,
     .poll = wgpu_poll,
     .timestamp_period = wgpu_timestamp_period,
     .create_module = wgpu_module,
 };
+#undef X
+
+#endif
 
 /* ---- Dawn ------------------------------------------------------------------------------------ */
+
+enum { OWN_DAWN_TICK, OWN_DAWN_PIPELINE };
 
 /* Numbers and structs of Dawn's extensions; its header is not in the package we take it from. */
 enum {
@@ -129,65 +177,36 @@ static WGPUInstance dawn_create_instance(const struct webgpu *api) {
   return api->CreateInstance(&(WGPUInstanceDescriptor){.nextInChain = &toggles.chain});
 }
 
-static void keep_adapter(WGPURequestAdapterStatus status, WGPUAdapter adapter,
-                         WGPUStringView message, void *out, void *done) {
-  (void)message;
-  if (status == WGPURequestAdapterStatus_Success) *(WGPUAdapter *)out = adapter;
-  *(bool *)done = true;
+/* Its C interface has no list of adapters: ask for each kind. */
+static const struct {
+  WGPUPowerPreference power;
+  WGPUBool fallback;
+  WGPUBackendType backend;
+} kinds[] = {
+    {WGPUPowerPreference_HighPerformance, false, WGPUBackendType_Undefined},
+    {WGPUPowerPreference_LowPower, false, WGPUBackendType_Undefined},
+    {WGPUPowerPreference_Undefined, true, WGPUBackendType_Undefined},
+    {WGPUPowerPreference_Undefined, false, WGPUBackendType_Null},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds, KINDS_OF_BROWSERS = 3 };
+
+static void ask_kind(const struct webgpu *api, WGPUInstance instance, uint32_t kind,
+                     WGPUChainedStruct *chain, WGPURequestAdapterCallbackInfo callback) {
+  WGPURequestAdapterOptions options = {.nextInChain = chain,
+                                       .featureLevel = WGPUFeatureLevel_Core,
+                                       .powerPreference = kinds[kind].power,
+                                       .forceFallbackAdapter = kinds[kind].fallback,
+                                       .backendType = kinds[kind].backend};
+  api->InstanceRequestAdapter(instance, &options, callback);
 }
 
-static bool same_adapter(const struct webgpu *api, WGPUAdapter a, WGPUAdapter b) {
-  WGPUAdapterInfo one = {0}, two = {0};
-  api->AdapterGetInfo(a, &one);
-  api->AdapterGetInfo(b, &two);
-  bool same = one.vendorID == two.vendorID && one.deviceID == two.deviceID &&
-              one.backendType == two.backendType;
-  api->AdapterInfoFreeMembers(one);
-  api->AdapterInfoFreeMembers(two);
-  return same;
-}
-
-/* Dawn's C interface has no list of adapters: ask for each kind and drop repetitions. */
-static uint32_t dawn_list_adapters(const struct webgpu *api, WGPUInstance instance,
-                                   WGPUAdapter out[ADAPTERS_MAX]) {
-  static const struct {
-    WGPUPowerPreference power;
-    WGPUBool fallback;
-    WGPUBackendType backend;
-  } asks[] = {
-      {WGPUPowerPreference_HighPerformance, false, WGPUBackendType_Undefined},
-      {WGPUPowerPreference_LowPower, false, WGPUBackendType_Undefined},
-      {WGPUPowerPreference_Undefined, true, WGPUBackendType_Undefined},
-      {WGPUPowerPreference_Undefined, false, WGPUBackendType_Null},
-  };
+static void dawn_ask_adapter(const struct webgpu *api, WGPUInstance instance, uint32_t kind,
+                             WGPURequestAdapterCallbackInfo callback) {
   /* Dawn keeps f16 off on NVIDIA for conformance; our goldens decide. */
   static const char *const names[] = {"allow_unsafe_apis", "vulkan_enable_f16_on_nvidia"};
-  uint32_t n = 0;
-  for (size_t i = 0; i < sizeof asks / sizeof *asks; i++) {
-    struct dawn_toggles toggles = {
-        .chain.sType = (WGPUSType)DAWN_TOGGLES, .n_enabled = 2, .enabled = names};
-    WGPURequestAdapterOptions options = {.nextInChain = &toggles.chain,
-                                         .featureLevel = WGPUFeatureLevel_Core,
-                                         .powerPreference = asks[i].power,
-                                         .forceFallbackAdapter = asks[i].fallback,
-                                         .backendType = asks[i].backend};
-    WGPUAdapter adapter = NULL;
-    bool done = false;
-    api->InstanceRequestAdapter(
-        instance, &options,
-        (WGPURequestAdapterCallbackInfo){.mode = WGPUCallbackMode_AllowProcessEvents,
-                                         .callback = keep_adapter,
-                                         .userdata1 = &adapter,
-                                         .userdata2 = &done});
-    while (!done) api->InstanceProcessEvents(instance);
-    bool known = false;
-    for (uint32_t k = 0; adapter && k < n; k++) known |= same_adapter(api, adapter, out[k]);
-    if (known)
-      api->AdapterRelease(adapter);
-    else if (adapter && n < ADAPTERS_MAX)
-      out[n++] = adapter;
-  }
-  return n;
+  struct dawn_toggles toggles = {
+      .chain.sType = (WGPUSType)DAWN_TOGGLES, .n_enabled = 2, .enabled = names};
+  ask_kind(api, instance, kind, &toggles.chain, callback);
 }
 
 static const WGPUChainedStruct *dawn_device_chain(void) {
@@ -203,48 +222,105 @@ static const WGPUChainedStruct *dawn_device_chain(void) {
   return &toggles.chain;
 }
 
-static void dawn_poll(const struct gpu *gpu, bool block) {
-  gpu->api.InstanceProcessEvents(gpu->instance);
-  if (block) os_sleep_ns(20000);
-}
-
-static float dawn_timestamp_period(const struct gpu *gpu) {
-  (void)gpu;
-  return 1.0f; /* Dawn resolves to nanoseconds itself */
-}
-
-static void dawn_create_pipeline_later(const struct gpu *gpu,
+static bool dawn_create_pipeline_later(const struct gpu *gpu,
                                        const WGPUComputePipelineDescriptor *desc,
                                        WGPUCreateComputePipelineAsyncCallbackInfo callback) {
-  WGPUFuture (*create)(WGPUDevice, WGPUComputePipelineDescriptor const *,
-                       WGPUCreateComputePipelineAsyncCallbackInfo);
-  *(void **)&create = symbol(&gpu->api, "wgpuDeviceCreateComputePipelineAsync");
-  if (create) {
-    create(gpu->device, desc, callback);
-    return;
-  }
-  callback.callback(WGPUCreatePipelineAsyncStatus_InternalError, NULL,
-                    view("the library has no wgpuDeviceCreateComputePipelineAsync"),
-                    callback.userdata1, callback.userdata2);
+  const WGPUProcDeviceCreateComputePipelineAsync create =
+      (WGPUProcDeviceCreateComputePipelineAsync)gpu->api.own[OWN_DAWN_PIPELINE];
+  if (create) create(gpu->device, desc, callback);
+  return create;
 }
 
 static const struct flavour dawn = {
     .name = "Dawn",
     .alias = "dawn",
     .file = LIBRARY("webgpu_dawn"),
-    .own_symbol = "wgpuDeviceTick",
+    .own = {"wgpuDeviceTick", "wgpuDeviceCreateComputePipelineAsync"},
     .dialect = WGSL_TINT,
-    .scopes_are_immediate = false,
     .subgroups = WGPUFeatureName_Subgroups,
     .matrix = (WGPUFeatureName)DAWN_SUBGROUP_MATRIX,
     .version = dawn_version,
     .create_instance = dawn_create_instance,
-    .list_adapters = dawn_list_adapters,
+    .n_questions = KINDS,
+    .ask_adapter = dawn_ask_adapter,
     .device_chain = dawn_device_chain,
-    .poll = dawn_poll,
-    .timestamp_period = dawn_timestamp_period,
+    .submit = plain_submit,
+    .poll = plain_poll,
+    .timestamp_period = plain_timestamp_period,
     .create_module = plain_module,
     .create_pipeline_later = dawn_create_pipeline_later,
 };
 
-const struct flavour *const flavours[] = {&wgpu_native, &dawn, NULL};
+/* ---- what has webgpu.h and nothing more ------------------------------------------------------ */
+
+static void plain_version(const struct webgpu *api, char *out, size_t size) {
+  (void)api;
+  snprintf(out, size, "unknown");
+}
+
+static WGPUInstance plain_create_instance(const struct webgpu *api) {
+  return api->CreateInstance(NULL);
+}
+
+static void plain_ask_adapter(const struct webgpu *api, WGPUInstance instance, uint32_t kind,
+                              WGPURequestAdapterCallbackInfo callback) {
+  ask_kind(api, instance, kind, NULL, callback);
+}
+
+static bool plain_create_pipeline_later(const struct gpu *gpu,
+                                        const WGPUComputePipelineDescriptor *desc,
+                                        WGPUCreateComputePipelineAsyncCallbackInfo callback) {
+  (void)gpu, (void)desc, (void)callback;
+  return false;
+}
+
+/* A library that ends the process on an invalid submit must be known as what it is: hence `never`,
+ * in a build without wgpu.h. */
+static const struct flavour plain = {
+#ifdef __wasm__
+    .name = "browser",
+    .never_blocks = true,
+#else
+    .name = "WebGPU",
+#endif
+    .own = {"wgpuCreateInstance"},
+    .never = "wgpuDevicePoll",
+    .dialect = WGSL_TINT,
+    .subgroups = WGPUFeatureName_Subgroups,
+    .version = plain_version,
+    .create_instance = plain_create_instance,
+    .n_questions = KINDS_OF_BROWSERS,
+    .ask_adapter = plain_ask_adapter,
+    .submit = plain_submit,
+    .poll = plain_poll,
+    .timestamp_period = plain_timestamp_period,
+    .create_module = plain_module,
+    .create_pipeline_later = plain_create_pipeline_later,
+};
+
+const struct flavour *const flavours[] = {
+#ifdef HAVE_WGPU
+    &wgpu_native,
+#endif
+    &dawn,
+    &plain,
+    NULL,
+};
+
+/* ---- linked ---------------------------------------------------------------------------------- */
+
+#if defined(SCONCE_LINKED_WGPU)
+void flavour_linked(struct webgpu *api) {
+  api->flavour = &wgpu_native;
+#define X(name) api->own[OWN_##name] = (WGPUProc)wgpu##name;
+  WGPU_OWN(X)
+#undef X
+}
+#elif defined(SCONCE_LINKED_DAWN)
+void flavour_linked(struct webgpu *api) {
+  api->flavour = &dawn;
+  api->own[OWN_DAWN_PIPELINE] = (WGPUProc)wgpuDeviceCreateComputePipelineAsync;
+}
+#elif defined(SCONCE_LINKED_PLAIN)
+void flavour_linked(struct webgpu *api) { api->flavour = &plain; }
+#endif

@@ -53,10 +53,16 @@ sconce_status kernel_open(struct gpu *gpu, const struct kernel *row, struct gpu_
   return SCONCE_OK;
 }
 
+void kernel_release(struct gpu_kernel *k) {
+  if (k->pipeline) k->gpu->api.ComputePipelineRelease(k->pipeline);
+  if (k->layout) k->gpu->api.BindGroupLayoutRelease(k->layout);
+  k->pipeline = NULL;
+  k->layout = NULL;
+}
+
 void kernel_close(struct gpu_kernel *k) {
   struct gpu *gpu = k->gpu;
-  if (k->pipeline) gpu->api.ComputePipelineRelease(k->pipeline);
-  if (k->layout) gpu->api.BindGroupLayoutRelease(k->layout);
+  kernel_release(k);
   block_resize(&gpu->allocator, k, sizeof *k, 0);
 }
 
@@ -76,28 +82,23 @@ static sconce_status make(struct gpu_kernel *k, sconce_error *err) {
   return status;
 }
 
-sconce_status kernel_get(struct gpu *gpu, const struct kernel *row, struct gpu_kernel **out,
-                         sconce_error *err) {
-  *out = kernel_find(gpu, row);
-  if (*out) return SCONCE_OK;
-  struct gpu_kernel *k;
-  TRY(kernel_open(gpu, row, &k, err));
-  sconce_status status = make(k, err);
-  if (status != SCONCE_OK) {
-    kernel_close(k);
-    return status;
-  }
-  kernel_keep(k);
-  *out = k;
-  return SCONCE_OK;
-}
-
 sconce_status gpu_kernel_get(struct gpu *gpu, const struct kernel *row, struct gpu_kernel **out,
                              sconce_error *err) {
-  *out = kernel_find(gpu, row);
+  struct gpu_kernel *k = kernel_find(gpu, row);
+  *out = k && !k->failed ? k : NULL;
   if (*out) return SCONCE_OK;
   TRY(gpu_check(gpu, err));
-  return kernel_get(gpu, row, out, err);
+  const bool known = k; /* groups may be of it: it is made again where it is */
+  if (!known) TRY(kernel_open(gpu, row, &k, err));
+  sconce_status status = make(k, err);
+  if (status != SCONCE_OK) {
+    k->failed = true;
+    if (!known) kernel_close(k);
+    return status;
+  }
+  if (!known) kernel_keep(k);
+  *out = k;
+  return SCONCE_OK;
 }
 
 void kernels_free(struct gpu *gpu) {

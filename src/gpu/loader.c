@@ -2,13 +2,18 @@
  * default one beside the program, beside this library, or wherever the system looks. */
 #include "gpu/api.h"
 
-#include "base/os.h"
+#include "base/os_library.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Data and function pointers have one representation wherever dlsym exists. */
-static void set_function(void *slot, void *symbol) { memcpy(slot, &symbol, sizeof symbol); }
+static bool set_function(void *slot, void *library, const char *name) {
+  void *symbol = os_library_symbol(library, name);
+  memcpy(slot, &symbol, sizeof symbol);
+  return symbol;
+}
 
 static void *open_in(bool (*folder_of)(char *, size_t), const char *below, const char *file) {
   char folder[1024], path[1200];
@@ -19,8 +24,9 @@ static void *open_in(bool (*folder_of)(char *, size_t), const char *below, const
 
 static void *open_flavour(const struct flavour *flavour) {
   void *library = open_in(os_program_folder, "", flavour->file);
-  if (!library) library = open_in(os_program_folder, "../lib/", flavour->file); /* installed */
   if (!library) library = open_in(os_module_folder, "", flavour->file);
+  if (!library) library = open_in(os_module_folder, "sconce/", flavour->file); /* installed */
+  if (!library) library = open_in(os_program_folder, SCONCE_LIBS_FROM_BIN, flavour->file);
   if (!library) library = os_library_open(flavour->file);
   return library;
 }
@@ -32,7 +38,7 @@ static sconce_status open_library(const char *name, void **out, sconce_error *er
     return fail(err, SCONCE_NO_DEVICE, "cannot open the WebGPU library: %s", os_library_error());
   }
   for (const struct flavour *const *f = flavours; *f; f++) {
-    if (name && *name && strcmp(name, (*f)->alias) != 0) continue;
+    if (!(*f)->file || (name && *name && strcmp(name, (*f)->alias) != 0)) continue;
     *out = open_flavour(*f);
     if (*out) return SCONCE_OK;
     return fail(err, SCONCE_NO_DEVICE, "%s is neither beside the program nor on the system: %s",
@@ -46,20 +52,13 @@ static sconce_status open_library(const char *name, void **out, sconce_error *er
 
 static const struct flavour *recognise(void *library) {
   for (const struct flavour *const *f = flavours; *f; f++)
-    if (os_library_symbol(library, (*f)->own_symbol)) return *f;
+    if (os_library_symbol(library, (*f)->own[0]) &&
+        !((*f)->never && os_library_symbol(library, (*f)->never)))
+      return *f;
   return NULL;
 }
 
-sconce_status loader_open(struct webgpu *api, const char *name, sconce_error *err) {
-  *api = (struct webgpu){0};
-  if (!name || !*name) name = getenv("SCONCE_WEBGPU");
-  TRY(open_library(name, &api->library, err));
-  api->flavour = recognise(api->library);
-  if (!api->flavour) {
-    loader_close(api);
-    return fail(err, SCONCE_NO_DEVICE, "'%s' is neither wgpu-native nor Dawn", name ? name : "");
-  }
-  api->own = os_library_symbol(api->library, api->flavour->own_symbol);
+static sconce_status fill(struct webgpu *api, void *library, sconce_error *err) {
   static const char *const names[] = {
 #define X(function) "wgpu" #function,
       WEBGPU_FUNCTIONS(X)
@@ -70,17 +69,23 @@ sconce_status loader_open(struct webgpu *api, const char *name, sconce_error *er
       WEBGPU_FUNCTIONS(X)
 #undef X
   };
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    void *symbol = os_library_symbol(api->library, names[i]);
-    if (!symbol) {
-      loader_close(api);
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (!set_function(slots[i], library, names[i]))
       return fail(err, SCONCE_NO_DEVICE, "the WebGPU library has no function %s", names[i]);
-    }
-    set_function(slots[i], symbol);
-  }
+  for (size_t i = 0; i < OWN_MAX && api->flavour->own[i]; i++)
+    set_function(&api->own[i], library, api->flavour->own[i]);
   return SCONCE_OK;
 }
 
-/* The library stays loaded: wgpu-native keeps threads and thread-local destructors of its own,
+/* The library is never closed: wgpu-native keeps threads and thread-local destructors of its own,
  * and unloading code under them crashes at exit. */
-void loader_close(struct webgpu *api) { *api = (struct webgpu){0}; }
+sconce_status loader_open(struct webgpu *api, const char *name, sconce_error *err) {
+  *api = (struct webgpu){0};
+  void *library;
+  if (!name || !*name) name = getenv("SCONCE_WEBGPU");
+  TRY(open_library(name, &library, err));
+  api->flavour = recognise(library);
+  if (!api->flavour)
+    return fail(err, SCONCE_NO_DEVICE, "'%s' is neither wgpu-native nor Dawn", name ? name : "");
+  return fill(api, library, err);
+}

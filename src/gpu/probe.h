@@ -2,7 +2,7 @@
 #ifndef GPU_PROBE_H
 #define GPU_PROBE_H
 
-#include "graph/wgsl.h"
+#include "graph/kernel.h"
 
 enum probe { PROBE_SUBGROUP, PROBE_CHAIN, PROBE_READ, PROBES };
 extern const struct kernel probe_kernels[]; /* ends with a row without a name */

@@ -3,32 +3,32 @@
 
 #include <string.h>
 
-static uint32_t hash_of(const struct tensor *t, enum pack_form form) {
-  uint64_t h = (uint64_t)(uintptr_t)t->bytes.data ^ ((uint64_t)t->bytes.size << 20) ^ form;
+static uint32_t hash_of(const struct tensor *t, const struct packing *packing) {
+  uint64_t h = (uint64_t)(uintptr_t)t->bytes.data ^ t->bytes.offset ^ (t->bytes.size << 20) ^
+               (uint64_t)(uintptr_t)packing;
   h *= UINT64_C(0x9e3779b97f4a7c15);
   return (uint32_t)(h >> 32);
 }
 
 /* Plain bytes mean the same whatever their dims are; another layout depends on dims and dtype. */
-static bool same(const struct tensor *a, const struct tensor *t, enum pack_form form) {
-  if (a->bytes.data != t->bytes.data || a->bytes.size != t->bytes.size || a->form != form)
-    return false;
-  return form == PACK_PLAIN || (a->dtype == t->dtype && a->rank == t->rank &&
-                                memcmp(a->dim_max, t->dim_max, a->rank * sizeof *a->dim_max) == 0);
+static bool same(const struct tensor *a, const struct tensor *t, const struct packing *packing) {
+  if (!extent_equal(a->bytes, t->bytes) || a->packing != packing) return false;
+  return !packing || (a->dtype == t->dtype && a->rank == t->rank &&
+                      memcmp(a->dim_max, t->dim_max, a->rank * sizeof *a->dim_max) == 0);
 }
 
 uint32_t constant_find(const struct graph *g, const struct constant_set *set,
-                       const struct tensor *t, enum pack_form form) {
+                       const struct tensor *t, const struct packing *packing) {
   if (set->cap == 0) return NO_VALUE;
-  for (uint32_t at = hash_of(t, form) & (set->cap - 1); set->slots[at];
+  for (uint32_t at = hash_of(t, packing) & (set->cap - 1); set->slots[at];
        at = (at + 1) & (set->cap - 1))
-    if (same(&g->values[set->slots[at] - 1].tensor, t, form)) return set->slots[at] - 1;
+    if (same(&g->values[set->slots[at] - 1].tensor, t, packing)) return set->slots[at] - 1;
   return NO_VALUE;
 }
 
 static void put(const struct graph *g, struct constant_set *set, uint32_t id) {
   const struct tensor *t = &g->values[id].tensor;
-  uint32_t at = hash_of(t, t->form) & (set->cap - 1);
+  uint32_t at = hash_of(t, t->packing) & (set->cap - 1);
   while (set->slots[at]) at = (at + 1) & (set->cap - 1);
   set->slots[at] = id + 1;
   set->n++;

@@ -4,9 +4,9 @@
 
 #include "graph/graph.h"
 
-/* The constant in the set that has t's bytes laid out in this form, or NO_VALUE. */
+/* The constant in the set that has t's bytes in this layout, or NO_VALUE. */
 uint32_t constant_find(const struct graph *g, const struct constant_set *set,
-                       const struct tensor *t, enum pack_form form);
+                       const struct tensor *t, const struct packing *packing);
 /* Adds one that is not in it yet; false: no memory. */
 SCONCE_CHECK bool constant_add(struct graph *g, struct constant_set *set, uint32_t id);
 

@@ -2,6 +2,7 @@
 #include "graph/graph.h"
 
 #include "base/checked.h"
+#include "graph/adapt.h"
 #include "graph/constant_set.h"
 #include "graph/op.h"
 
@@ -9,14 +10,37 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { ARGS_MAX = 32 }; /* of a node */
+
 void graph_init(struct graph *g, const sconce_allocator *allocator, const struct caps *caps) {
-  *g = (struct graph){.caps = *caps};
+  *g = (struct graph){.caps = *caps, .max_nodes = NODES_MAX};
   arena_init(&g->arena, allocator);
 }
 
 void graph_free(struct graph *g) {
   arena_free(&g->arena);
   *g = (struct graph){0};
+}
+
+sconce_status graph_copy(struct graph *to, const struct graph *from, sconce_error *err) {
+  *to = *from;
+  arena_init(&to->arena, &from->arena.allocator);
+  to->undo = to->undo_free = NULL;
+  to->values = arena_new(&to->arena, struct value, from->n_values);
+  to->nodes = arena_new(&to->arena, struct node, from->n_nodes);
+  if (!to->values || !to->nodes)
+    return fail(err, SCONCE_NO_MEMORY, "no memory for %u values and %u nodes", from->n_values,
+                from->n_nodes);
+  if (from->n_values) memcpy(to->values, from->values, from->n_values * sizeof *to->values);
+  if (from->n_nodes) memcpy(to->nodes, from->nodes, from->n_nodes * sizeof *to->nodes);
+  to->cap_values = to->n_values;
+  to->cap_nodes = to->n_nodes;
+  for (uint32_t i = 0; i < to->n_nodes; i++) {
+    to->nodes[i].records = NULL;
+    to->nodes[i].n_records = to->nodes[i].cap_records = 0;
+    to->nodes[i].stale = true;
+  }
+  return SCONCE_OK;
 }
 
 /* Doubles an array in the arena; the old one stays there until the graph is freed. */
@@ -60,23 +84,91 @@ uint32_t graph_add_tensor(struct graph *g, enum vk_dtype dtype, uint32_t rank, c
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
+/* The next of an operator's names: its own, then those of `also`. *at is NULL at first. */
+static bool next_name(const struct op *op, const char **at, struct text *name) {
+  if (!*at) {
+    *name = text_of(op->name);
+    *at = op->also ? op->also : "";
+    return true;
+  }
+  *name = (struct text){*at, strcspn(*at, " ")};
+  *at += name->size;
+  while (**at == ' ') ++*at;
+  return name->size > 0;
+}
+
 const struct op *op_find(struct text name) {
   for (const struct op *const *family = op_families; *family; family++)
-    for (const struct op *op = *family; op->name; op++)
-      if (text_is(name, op->name)) return op;
+    for (const struct op *op = *family; op->name; op++) {
+      struct text own;
+      for (const char *at = NULL; next_name(op, &at, &own);)
+        if (text_equal(own, name)) return op;
+    }
   return NULL;
+}
+
+/* Operators by name: an open hash table, built with the first node. At least half of it is free. */
+struct op_names {
+  uint32_t cap; /* a power of two */
+  struct op_name {
+    struct text name;
+    const struct op *op; /* NULL: free */
+  } slots[];
+};
+
+static uint32_t hash_of(struct text name) {
+  uint32_t h = 2166136261u;
+  for (size_t i = 0; i < name.size; i++) h = (h ^ (uint8_t)name.data[i]) * 16777619u;
+  return h ^ h >> 15;
+}
+
+static struct op_name *slot_of(struct op_names *names, struct text name) {
+  uint32_t at = hash_of(name) & (names->cap - 1);
+  while (names->slots[at].op && !text_equal(names->slots[at].name, name))
+    at = (at + 1) & (names->cap - 1);
+  return &names->slots[at];
+}
+
+static bool build_names(struct graph *g) {
+  uint32_t n = 0, cap = 64;
+  struct text name;
+  for (const struct op *const *family = op_families; *family; family++)
+    for (const struct op *op = *family; op->name; op++)
+      for (const char *at = NULL; next_name(op, &at, &name);) n++;
+  while (cap < 2 * n) cap *= 2;
+  size_t size = sizeof(struct op_names) + cap * sizeof(struct op_name);
+  g->op_names = arena_alloc(&g->arena, 1, size, _Alignof(struct op_names));
+  if (!g->op_names) return false;
+  g->op_names->cap = cap;
+  for (const struct op *const *family = op_families; *family; family++)
+    for (const struct op *op = *family; op->name; op++)
+      for (const char *at = NULL; next_name(op, &at, &name);) {
+        struct op_name *slot = slot_of(g->op_names, name);
+        if (!slot->op) *slot = (struct op_name){name, op};
+      }
+  return true;
 }
 
 static sconce_status no_memory(sconce_error *err, uint32_t index) {
   return fail(err, SCONCE_NO_MEMORY, "no memory for node %u", index);
 }
 
+/* What is defined more than once, and state, is written in place: nothing may be its view. */
+static void mark_result(struct graph *g, uint32_t id) {
+  if (id == NO_VALUE || g->values[id].kind != VK_TENSOR) return;
+  struct tensor *t = &g->values[id].tensor;
+  t->written |= t->constant || t->defined;
+  t->defined = true;
+}
+
 /* Marks what the operator writes besides its output, and an output that is state: exporters give a
  * buffer's new contents the buffer's own id. */
 static sconce_status mark_writes(struct graph *g, const struct node *n, sconce_error *err) {
-  struct value *result =
-      n->args[n->n_args - 1] == NO_VALUE ? NULL : &g->values[n->args[n->n_args - 1]];
-  if (result && result->kind == VK_TENSOR && result->tensor.constant) result->tensor.written = true;
+  const uint32_t result = n->args[n->n_args - 1];
+  mark_result(g, result);
+  const struct value *list = result == NO_VALUE ? NULL : &g->values[result];
+  for (uint32_t i = 0; list && list->kind == VK_VALUE_LIST && i < list->list.n; i++)
+    mark_result(g, list->list.ids[i]);
   for (uint32_t i = 0; i < n->n_args && i < 32; i++) {
     if (!(n->op->writes >> i & 1)) continue;
     struct value *v = n->args[i] == NO_VALUE ? NULL : &g->values[n->args[i]];
@@ -131,12 +223,11 @@ static sconce_status check_args(const struct graph *g, const uint32_t *args, uin
   return SCONCE_OK;
 }
 
-static sconce_status add_node(struct graph *g, const struct op *op, struct text name,
-                              uint32_t index, const uint32_t *args, uint32_t n_args,
-                              sconce_error *err) {
-  if (n_args == 0 || (op->n_args && op->n_args != n_args))
-    return fail(err, SCONCE_BAD_GRAPH, "%u arguments, expected %u", n_args, op->n_args);
-  if (!(op->flags & OP_HOST)) TRY(check_result(g, op, args[n_args - 1], err));
+static sconce_status append_node(struct graph *g, const struct op *op, struct text name,
+                                 uint32_t index, const uint32_t *args, uint32_t n_args,
+                                 sconce_error *err) {
+  if (g->n_nodes >= g->max_nodes)
+    return fail(err, SCONCE_UNSUPPORTED, "more than %u nodes, which is max_nodes", g->max_nodes);
   if (g->n_nodes == g->cap_nodes) {
     void *nodes = grow(&g->arena, g->nodes, g->n_nodes, &g->cap_nodes, sizeof *g->nodes);
     if (!nodes) return no_memory(err, index);
@@ -153,13 +244,51 @@ static sconce_status add_node(struct graph *g, const struct op *op, struct text 
   return mark_writes(g, n, err);
 }
 
+static sconce_status add_node(struct graph *g, const struct op *op, struct text name,
+                              uint32_t index, const uint32_t *args, uint32_t n_args,
+                              sconce_error *err) {
+  if (n_args == 0 || (op->n_args && op->n_args != n_args))
+    return fail(err, SCONCE_BAD_GRAPH, "%u arguments, expected %u", n_args, op->n_args);
+  if (!(op->flags & OP_HOST)) TRY(check_result(g, op, args[n_args - 1], err));
+  if (op->expand) return op->expand(&(struct expansion){g, index, args, n_args, err});
+  struct adapted adapted;
+  TRY(adapt(g, op, args, n_args, &adapted, err));
+  TRY(append_node(g, op, name, index, adapted.args, n_args, err));
+  return adapt_result(g, &adapted, args[n_args - 1], err);
+}
+
+static bool same_ids(const struct value *a, const struct value *b) {
+  return a->kind == VK_VALUE_LIST && b->kind == VK_VALUE_LIST && a->list.n == b->list.n &&
+         (a->list.n == 0 || memcmp(a->list.ids, b->list.ids, a->list.n * sizeof *a->list.ids) == 0);
+}
+
+/* A portable call has its results one by one and then as a list, or the list twice; a delegate's
+ * has the list alone. How many arguments before the last say what the list says? */
+static uint32_t repeated_results(const struct graph *g, const uint32_t *args, uint32_t n_args) {
+  const uint32_t last = n_args - 1;
+  const struct value *list = args[last] == NO_VALUE ? NULL : &g->values[args[last]];
+  if (!list || list->kind != VK_VALUE_LIST || list->list.n == 0) return 0;
+  if (last > 0 && args[last - 1] != NO_VALUE && same_ids(&g->values[args[last - 1]], list))
+    return 1;
+  const uint32_t n = list->list.n;
+  return n <= last && memcmp(args + last - n, list->list.ids, n * sizeof *args) == 0 ? n : 0;
+}
+
 sconce_status graph_add_node(struct graph *g, struct text name, uint32_t index,
                              const uint32_t *args, uint32_t n_args, sconce_error *err) {
   TRY(check_args(g, args, n_args, err));
   if (text_is(name, "et_vk.prepack.default")) return prepack(g, args, n_args, err);
-  const struct op *op = op_find(name);
+  if (!g->op_names && !build_names(g)) return no_memory(err, index);
+  const struct op *op = slot_of(g->op_names, name)->op;
   if (!op || op_is_ours(op))
     return fail(err, SCONCE_UNSUPPORTED, "this build has no such operator");
+  uint32_t fewer[ARGS_MAX];
+  if (op->flags & OP_LIST && n_args > op->n_args && n_args <= ARGS_MAX &&
+      n_args - repeated_results(g, args, n_args) == op->n_args) {
+    memcpy(fewer, args, (op->n_args - 1) * sizeof *fewer);
+    fewer[op->n_args - 1] = args[n_args - 1];
+    return add_node(g, op, name, index, fewer, op->n_args, err);
+  }
   return add_node(g, op, name, index, args, n_args, err);
 }
 
@@ -258,7 +387,6 @@ static bool is_list(enum vk_kind kind) {
 
 static sconce_status add_delegate_call(struct graph *g, const struct vk_call *call, uint32_t index,
                                        const uint32_t *map, sconce_error *err) {
-  enum { ARGS_MAX = 32 };
   uint32_t args[ARGS_MAX];
   if (call->args.n > ARGS_MAX)
     return fail(err, SCONCE_UNSUPPORTED, "%u arguments, at most %d", call->args.n, ARGS_MAX);
@@ -269,8 +397,14 @@ static sconce_status add_delegate_call(struct graph *g, const struct vk_call *ca
   return graph_add_node(g, call->name, index, args, call->args.n, err);
 }
 
+enum { VALUES_A_NODE = 16 };
+
 sconce_status graph_add_delegate(struct graph *g, const struct vkgraph *vk, uint32_t *map,
                                  sconce_error *err) {
+  const uint64_t most = VALUES_A_NODE * (uint64_t)g->max_nodes;
+  if (g->n_values + (uint64_t)vk->n_values > most)
+    return fail(err, SCONCE_UNSUPPORTED, "more than %" PRIu64 " values, %d for each of max_nodes",
+                most, VALUES_A_NODE);
   /* Values first, lists after them: a list may name values behind it. */
   for (uint32_t i = 0; i < vk->n_values; i++) {
     sconce_status status = add_delegate_value(g, vk, i, map, err);
@@ -296,13 +430,13 @@ sconce_status graph_add_delegate(struct graph *g, const struct vkgraph *vk, uint
 
 /* ---- constants and scratch ------------------------------------------------------------------- */
 
-sconce_status graph_packed(struct graph *g, uint32_t value, enum pack_form form, uint32_t *out,
-                           sconce_error *err) {
+sconce_status graph_packed(struct graph *g, uint32_t value, const struct packing *packing,
+                           uint32_t *out, sconce_error *err) {
   if (value >= g->n_values) return fail(err, SCONCE_BAD_GRAPH, "a weight is missing");
   const struct tensor *from = &g->values[value].tensor;
   if (g->values[value].kind != VK_TENSOR || !from->constant || from->written)
     return fail(err, SCONCE_UNSUPPORTED, "a weight that is no constant cannot be laid out");
-  *out = form == from->form ? value : constant_find(g, &g->packed, from, form);
+  *out = packing == from->packing ? value : constant_find(g, &g->packed, from, packing);
   if (*out != NO_VALUE) return SCONCE_OK;
   *out = graph_add_tensor(g, from->dtype, from->rank, from->dim_max, err);
   if (*out == NO_VALUE) return SCONCE_NO_MEMORY;
@@ -310,7 +444,7 @@ sconce_status graph_packed(struct graph *g, uint32_t value, enum pack_form form,
   struct tensor *t = &g->values[*out].tensor;
   t->constant = true;
   t->bytes = from->bytes;
-  t->form = form;
+  t->packing = packing;
   return constant_add(g, &g->packed, *out)
              ? SCONCE_OK
              : fail(err, SCONCE_NO_MEMORY, "no memory for a constant");
@@ -363,6 +497,9 @@ uint64_t tensor_numel(const struct tensor *t) { return product(t->dim_live, t->r
 uint64_t tensor_numel_max(const struct tensor *t) { return product(t->dim_max, t->rank); }
 uint64_t tensor_nbytes(const struct tensor *t) { return tensor_numel(t) * vk_dtype_size(t->dtype); }
 uint64_t tensor_nbytes_max(const struct tensor *t) {
+  if (t->packing)
+    return t->packing->size(
+        &(struct unpacked){.dtype = t->dtype, .rank = t->rank, .dims = t->dim_max});
   return tensor_numel_max(t) * vk_dtype_size(t->dtype);
 }
 uint64_t buffer_size(uint64_t nbytes) {

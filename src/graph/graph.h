@@ -8,31 +8,28 @@
 
 #include "base/log.h"
 #include "format/vkgraph.h"
-#include "graph/wgsl.h"
+#include "graph/kernel.h"
+#include "graph/packing.h"
 
 enum { RANK_MAX = VK_MAX_RANK, NODE_EXTRAS = 6 };
 /* Buffers and bindings are a multiple of this, so that a kernel may read and write whole vec4s
  * without a case for the last one; what lies behind a tensor's elements means nothing. */
 enum { BUFFER_UNIT = 16 };
+enum { NODES_MAX = 100000 }; /* by default; the largest language models have some thousands */
 #define NO_VALUE UINT32_MAX
-
-/* How a constant's bytes are laid out on the device. */
-enum pack_form {
-  PACK_PLAIN,      /* as in the file */
-  PACK_TRANSPOSED, /* a matrix (rows, cols) as (cols, rows) */
-};
 
 struct tensor {
   enum vk_dtype dtype;
   uint32_t rank;
   uint32_t dim_max[RANK_MAX], dim_live[RANK_MAX]; /* outermost first */
   bool constant; /* has initial bytes, and a buffer that persists */
-  bool written;  /* a constant that nodes write (a KV cache), initialised at load and reset */
+  bool written;  /* in place: a constant that nodes write (a KV cache), or what has two writers */
+  bool defined;  /* some node gives it; if another one does too, or it is an input, it is written */
   bool input, output;
-  bool scratch;      /* made by an operator, lives during its node */
-  bool bound;        /* dispatches may use it; not if only the host looks at its elements */
-  struct span bytes; /* constant: in the file, exactly its size */
-  enum pack_form form;
+  bool scratch;        /* made by an operator, lives during its node */
+  bool bound;          /* dispatches may use it; not if only the host looks at its elements */
+  struct extent bytes; /* constant: exactly its size */
+  const struct packing *packing; /* of a constant on the device; NULL: as in the file */
   uint32_t root;    /* the value whose buffer this one uses; itself, or what it is a view of */
   uint32_t buffer;  /* of a root: index into graph->buffers */
   uint64_t base;    /* where in that buffer it starts; not 0 for joined constants only */
@@ -116,10 +113,12 @@ struct graph {
   uint32_t n_values, cap_values;
   struct node *nodes;
   uint32_t n_nodes, cap_nodes;
+  uint32_t max_nodes;         /* a file may call one small delegate many times */
   uint32_t *inputs, *outputs; /* value ids: tensors or SymInts */
   uint32_t n_inputs, n_outputs;
   struct buffer *buffers;
   uint32_t n_buffers;
+  struct op_names *op_names;  /* of the registry, once there is a node */
   struct constant_set packed; /* what graph_packed made */
   uint32_t planned;           /* nodes of this call that have records; n_nodes when it is whole */
   uint32_t wanted;         /* value that the host must read from the device to go on, or NO_VALUE */
@@ -135,6 +134,10 @@ struct graph {
 
 void graph_init(struct graph *g, const sconce_allocator *allocator, const struct caps *caps);
 void graph_free(struct graph *g);
+/* A finished graph once more, for calls of its own: live dims, scalars and records are its own, all
+ * else is the original's, which must outlive it. Graphs are freed in any case. */
+SCONCE_CHECK sconce_status graph_copy(struct graph *to, const struct graph *from,
+                                      sconce_error *err);
 
 /* ---- building -------------------------------------------------------------------------------- */
 
@@ -156,9 +159,11 @@ SCONCE_CHECK sconce_status graph_add_delegate(struct graph *g, const struct vkgr
  * plan at the maximum dims. */
 SCONCE_CHECK sconce_status graph_finish(struct graph *g, sconce_error *err);
 
-/* A constant in another layout; the same one for the same bytes and form. */
-SCONCE_CHECK sconce_status graph_packed(struct graph *g, uint32_t value, enum pack_form form,
-                                        uint32_t *out, sconce_error *err);
+/* A constant in another layout: a value of its own with the same dtype and dims, the same one for
+ * the same bytes. */
+SCONCE_CHECK sconce_status graph_packed(struct graph *g, uint32_t value,
+                                        const struct packing *packing, uint32_t *out,
+                                        sconce_error *err);
 /* Constants that one kernel reads come to lie in one buffer, in this order, each at a multiple of
  * the device's binding alignment. false: one of them is no constant, or is joined already. */
 bool graph_join(struct graph *g, const uint32_t *values, uint32_t n);
@@ -171,15 +176,22 @@ SCONCE_CHECK sconce_status graph_scratch(struct graph *g, enum vk_dtype dtype, u
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
+static inline bool tensor_is_float(const struct tensor *t) {
+  return t->dtype == VK_FLOAT32 || t->dtype == VK_FLOAT16;
+}
 uint64_t tensor_numel(const struct tensor *t); /* live */
 uint64_t tensor_numel_max(const struct tensor *t);
-uint64_t tensor_nbytes_max(const struct tensor *t);
-uint64_t tensor_nbytes(const struct tensor *t); /* live */
-uint64_t buffer_size(uint64_t nbytes);          /* what so many bytes take on the device */
+uint64_t tensor_nbytes_max(const struct tensor *t); /* on the device: as it is packed */
+uint64_t tensor_nbytes(const struct tensor *t);     /* live */
+uint64_t buffer_size(uint64_t nbytes);              /* what so many bytes take on the device */
 /* "float32 [2, 3]" of the live dims; returns out. */
 const char *tensor_text(const struct tensor *t, char out[120]);
 
-/* The registry; NULL if there is no such operator. */
+/* Does it look at elements that only the device has, so that the call must stop for them? */
+bool node_reads_device(const struct graph *g, const struct node *n);
+
+/* The registry by any of an operator's names; NULL if there is no such operator. Looks through all
+ * of them: graph_add_node has an index. */
 const struct op *op_find(struct text name);
 
 /* ---- calls ----------------------------------------------------------------------------------- */

@@ -27,6 +27,7 @@ struct planner {
   struct life *lives;   /* by value; of roots only */
   uint32_t *busy_until; /* by buffer: last time that it is used */
   uint32_t n_times;
+  uint32_t transients;           /* the first transient buffer: all others come before it */
   struct constant_set constants; /* that have buffers */
   sconce_error *err;
 };
@@ -43,7 +44,7 @@ static bool is_tensor(const struct graph *g, uint32_t id) {
 
 static bool owned(const struct tensor *t) { return t->input || t->output || t->constant; }
 
-/* May y live in x's buffer? Only one of a group of views may be seen from outside, and what is
+/* May y live in x's buffer? Only one of several views may be seen from outside, and what is
  * written in place later must not be anybody's view. */
 static bool may_share(struct graph *g, uint32_t x, uint32_t y) {
   const struct tensor *a = root_of(g, x), *b = &g->values[y].tensor;
@@ -154,7 +155,7 @@ static uint32_t add_buffer(struct planner *p, enum buffer_kind kind, uint64_t si
 static sconce_status place_constant(struct planner *p, uint32_t id) {
   struct graph *g = p->g;
   struct tensor *t = &g->values[id].tensor;
-  uint32_t other = constant_find(g, &p->constants, t, t->form);
+  uint32_t other = constant_find(g, &p->constants, t, t->packing);
   if (other != NO_VALUE) {
     t->buffer = g->values[other].tensor.buffer;
     return SCONCE_OK;
@@ -197,9 +198,9 @@ static void place_transient(struct planner *p, uint32_t id) {
   const struct life *life = &p->lives[id];
   uint64_t size = buffer_size(life->size);
   uint32_t best = UINT32_MAX;
-  for (uint32_t i = 0; i < g->n_buffers; i++) {
+  for (uint32_t i = p->transients; i < g->n_buffers; i++) {
     const struct buffer *b = &g->buffers[i];
-    if (b->kind != BUFFER_TRANSIENT || p->busy_until[i] >= life->first) continue;
+    if (p->busy_until[i] >= life->first) continue;
     if (b->size > 8 * size && size > 65536) continue; /* a small tensor leaves a large one free */
     if (best == UINT32_MAX || (b->size >= size) > (g->buffers[best].size >= size) ||
         ((b->size >= size) == (g->buffers[best].size >= size) &&
@@ -231,6 +232,7 @@ static sconce_status place_all(struct planner *p) {
       head[p->lives[id].first] = id;
     }
   }
+  p->transients = g->n_buffers;
   for (uint32_t time = 0; time < p->n_times; time++)
     for (uint32_t id = head[time]; id != NO_VALUE; id = next[id]) place_transient(p, id);
   return SCONCE_OK;

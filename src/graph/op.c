@@ -19,22 +19,38 @@ static const struct value *arg_value(const struct plan *p, const struct node *n,
   return value_at(p, arg_id(n, i));
 }
 
-bool arg_is_null(struct plan *p, const struct node *n, uint32_t i) {
+bool arg_is_null(const struct plan *p, const struct node *n, uint32_t i) {
   const struct value *v = arg_value(p, n, i);
   return !v || v->kind == VK_NULL;
 }
 
-const struct tensor *tensor_at(struct plan *p, uint32_t id) {
+const struct tensor *tensor_at(const struct plan *p, uint32_t id) {
   const struct value *v = value_at(p, id);
   return v && v->kind == VK_TENSOR ? &v->tensor : NULL;
 }
 
-const struct tensor *arg_tensor(struct plan *p, const struct node *n, uint32_t i) {
+bool arg_is_tensor(const struct plan *p, const struct node *n, uint32_t i) {
+  return tensor_at(p, arg_id(n, i)) != NULL;
+}
+
+sconce_status arg_tensor(struct plan *p, const struct node *n, uint32_t i,
+                         const struct tensor **out) {
+  *out = tensor_at(p, arg_id(n, i));
+  if (*out) return SCONCE_OK;
   const struct value *v = arg_value(p, n, i);
-  if (v && v->kind == VK_TENSOR) return &v->tensor;
-  fail(p->err, SCONCE_BAD_GRAPH, "argument %u is %s, expected a tensor", i,
-       v ? vk_kind_name(v->kind) : "missing");
-  return NULL;
+  return fail(p->err, SCONCE_BAD_GRAPH, "argument %u is %s, expected a tensor", i,
+              v ? vk_kind_name(v->kind) : "missing");
+}
+
+sconce_status arg_tensors(struct plan *p, const struct node *n, uint32_t first, uint32_t count,
+                          const struct tensor **out) {
+  for (uint32_t i = 0; i < count; i++) TRY(arg_tensor(p, n, first + i, &out[i]));
+  return SCONCE_OK;
+}
+
+/* The engine saw to it when it added the node. */
+const struct tensor *out_tensor(const struct plan *p, const struct node *n) {
+  return &p->g->values[out_id(n)].tensor;
 }
 
 /* Any number as a double; the integer too if it is one. */
@@ -59,11 +75,21 @@ static bool number_of(const struct value *v, double *d, int64_t *i, bool *integr
   }
 }
 
-sconce_status arg_float(struct plan *p, const struct node *n, uint32_t i, double *out) {
-  const struct value *v = arg_value(p, n, i);
+bool arg_is_float(const struct plan *p, const struct node *n, uint32_t i, double *out) {
   int64_t integer;
   bool integral;
-  if (number_of(v, out, &integer, &integral)) return SCONCE_OK;
+  return number_of(arg_value(p, n, i), out, &integer, &integral);
+}
+
+bool arg_is_int(const struct plan *p, const struct node *n, uint32_t i, int64_t *out) {
+  double d;
+  bool integral;
+  return number_of(arg_value(p, n, i), &d, out, &integral) && integral;
+}
+
+sconce_status arg_float(struct plan *p, const struct node *n, uint32_t i, double *out) {
+  if (arg_is_float(p, n, i, out)) return SCONCE_OK;
+  const struct value *v = arg_value(p, n, i);
   return fail(p->err, SCONCE_BAD_GRAPH, "argument %u is %s, expected a number", i,
               v ? vk_kind_name(v->kind) : "missing");
 }
@@ -122,6 +148,38 @@ sconce_status arg_ints(struct plan *p, const struct node *n, uint32_t i, int64_t
   return SCONCE_OK;
 }
 
+/* Item k of a list of numbers. */
+static bool list_number(const struct plan *p, const struct value *v, uint32_t k, double *out) {
+  int64_t integer;
+  bool integral;
+  switch (v->kind) {
+  case VK_INT_LIST:
+    *out = (double)v->list.ints[k];
+    return true;
+  case VK_DOUBLE_LIST:
+    *out = v->list.doubles[k];
+    return true;
+  default:
+    return number_of(value_at(p, v->list.ids[k]), out, &integer, &integral);
+  }
+}
+
+sconce_status arg_floats(struct plan *p, const struct node *n, uint32_t i, double *out,
+                         uint32_t cap, uint32_t *count) {
+  const struct value *v = arg_value(p, n, i);
+  if (!v || (v->kind != VK_INT_LIST && v->kind != VK_DOUBLE_LIST && v->kind != VK_VALUE_LIST))
+    return fail(p->err, SCONCE_BAD_GRAPH, "argument %u is %s, expected a list of numbers", i,
+                v ? vk_kind_name(v->kind) : "missing");
+  if (v->list.n > cap)
+    return fail(p->err, SCONCE_UNSUPPORTED, "argument %u has %u numbers, at most %u", i, v->list.n,
+                cap);
+  *count = v->list.n;
+  for (uint32_t k = 0; k < v->list.n; k++)
+    if (!list_number(p, v, k, &out[k]))
+      return fail(p->err, SCONCE_BAD_GRAPH, "item %u of argument %u is no number", k, i);
+  return SCONCE_OK;
+}
+
 sconce_status arg_dim(struct plan *p, const struct node *n, uint32_t i, uint32_t rank,
                       uint32_t *out) {
   int64_t dim;
@@ -133,17 +191,17 @@ sconce_status arg_dim(struct plan *p, const struct node *n, uint32_t i, uint32_t
   return SCONCE_OK;
 }
 
-bool arg_text_is(struct plan *p, const struct node *n, uint32_t i, const char *text) {
+bool arg_is_text(const struct plan *p, const struct node *n, uint32_t i, const char *text) {
   const struct value *v = arg_value(p, n, i);
   return v && v->kind == VK_STRING && text_is(v->text, text);
 }
 
-uint32_t arg_count(struct plan *p, const struct node *n, uint32_t i) {
+uint32_t arg_count(const struct plan *p, const struct node *n, uint32_t i) {
   const struct value *v = arg_value(p, n, i);
   return v && v->kind == VK_VALUE_LIST ? v->list.n : 0;
 }
 
-uint32_t arg_item(struct plan *p, const struct node *n, uint32_t i, uint32_t k) {
+uint32_t arg_item(const struct plan *p, const struct node *n, uint32_t i, uint32_t k) {
   const struct value *v = arg_value(p, n, i);
   return v && v->kind == VK_VALUE_LIST && k < v->list.n ? v->list.ids[k] : NO_VALUE;
 }
@@ -164,52 +222,26 @@ sconce_status set_symint(struct plan *p, uint32_t id, int64_t number) {
 }
 
 sconce_status shape_same(struct plan *p, const struct node *n) {
-  const struct tensor *x = arg_tensor(p, n, 0);
-  if (!x) return SCONCE_BAD_GRAPH;
+  const struct tensor *x;
+  TRY(arg_tensor(p, n, 0, &x));
   return set_dims(p, out_id(n), x->dim_live, x->rank);
 }
 
 /* ---- emit ------------------------------------------------------------------------------------ */
 
-/* With subgroups of 8 threads lavapipe reduces a workgroup in 1.4 ms where workgroup memory takes
- * 0.5: such rows wait until nothing else fits, or a name asks for them. */
-enum { SUBGROUP_USEFUL = 16 };
-static bool is_second(const struct kernel *row, const struct caps *caps) {
-  return row->needs & NEEDS_SUBGROUPS && caps->subgroup_min < SUBGROUP_USEFUL;
-}
-
-const struct kernel *row_for(struct plan *p, const struct kernel *table, const void *problem) {
-  const struct caps *caps = &p->g->caps;
-  const struct kernel *first = NULL;
-  for (const struct kernel *row = table; row->name; row++) {
-    if (!kernel_runs(row, caps) || (row->fits && !row->fits(problem, caps))) continue;
-    if (p->g->force && strcmp(p->g->force, row->name) == 0) return row;
-    if (!first || (is_second(first, caps) && !is_second(row, caps))) first = row;
-  }
-  return first;
-}
-
-const struct kernel *choose(struct plan *p, const struct kernel *table, const void *problem) {
-  const struct kernel *row = row_for(p, table, problem);
-  if (!row)
-    fail(p->err, SCONCE_UNSUPPORTED, "no row of kernel '%s' fits this device and problem",
-         table->wgsl->name);
-  return row;
-}
-
 /* Workgroups in one dimension, folded where the device's limit is exceeded. */
-static bool fold(uint64_t groups, uint32_t most, uint32_t grid[3]) {
+static bool fold(uint64_t workgroups, uint32_t most, uint32_t grid[3]) {
   grid[0] = grid[1] = grid[2] = 1;
-  if (groups <= most) {
-    grid[0] = (uint32_t)groups;
+  if (workgroups <= most) {
+    grid[0] = (uint32_t)workgroups;
     return true;
   }
-  grid[1] = (uint32_t)(div_up(groups, most) <= most ? div_up(groups, most) : most);
-  uint64_t left = div_up(groups, grid[1]);
+  grid[1] = (uint32_t)(div_up(workgroups, most) <= most ? div_up(workgroups, most) : most);
+  uint64_t left = div_up(workgroups, grid[1]);
   grid[0] = (uint32_t)(left <= most ? left : most);
   uint64_t plane = (uint64_t)grid[0] * grid[1];
-  if (div_up(groups, plane) > most) return false;
-  grid[2] = (uint32_t)div_up(groups, plane);
+  if (div_up(workgroups, plane) > most) return false;
+  grid[2] = (uint32_t)div_up(workgroups, plane);
   return true;
 }
 
@@ -227,14 +259,13 @@ static struct record *next_record(struct plan *p) {
 }
 
 sconce_status dispatch(struct plan *p, const struct kernel *row, const void *params,
-                       uint64_t groups, const struct operand *operands) {
-  if (!row) return p->err->status;
-  if (groups == 0) return SCONCE_OK;
+                       uint64_t workgroups, const struct operand *operands) {
+  if (workgroups == 0) return SCONCE_OK;
   const struct wgsl *wgsl = row->wgsl;
   uint32_t n = wgsl->n_bindings - (wgsl->params_size ? 1 : 0);
   uint32_t grid[3];
-  if (!fold(groups, p->g->caps.max_workgroups, grid))
-    return fail(p->err, SCONCE_UNSUPPORTED, "%" PRIu64 " workgroups", groups);
+  if (!fold(workgroups, p->g->caps.max_workgroups, grid))
+    return fail(p->err, SCONCE_UNSUPPORTED, "%" PRIu64 " workgroups", workgroups);
   struct record *r = next_record(p);
   if (!r) return fail(p->err, SCONCE_NO_MEMORY, "no memory for a dispatch");
   *r = (struct record){.row = row, .n_operands = n, .params_size = wgsl->params_size};
@@ -253,34 +284,20 @@ sconce_status dispatch(struct plan *p, const struct kernel *row, const void *par
   return SCONCE_OK;
 }
 
-/* A row with parameters of its own. */
-struct fixed_row {
-  struct fixed_row *next;
-  const struct kernel *of;
-  struct kernel row;
-  uint8_t params[PARAMS_MAX];
-};
-enum { FIXED_MAX = 32 }; /* in a graph; a Llama has 4 */
-
 sconce_status dispatch_fixed(struct plan *p, const struct kernel *row, const void *params,
-                             uint64_t groups, const struct operand *operands) {
-  if (!row) return p->err->status;
-  struct graph *g = p->g;
-  const uint32_t size = row->wgsl->params_size;
-  for (const struct fixed_row *f = g->fixed; f; f = f->next)
-    if (f->of == row && memcmp(f->params, params, size) == 0)
-      return dispatch(p, &f->row, params, groups, operands);
-  if (g->n_fixed == FIXED_MAX || size == 0 || !wgsl_can_fix(row->wgsl, params))
-    return dispatch(p, row, params, groups, operands);
-  struct fixed_row *f = arena_new(&g->arena, struct fixed_row, 1);
-  if (!f) return fail(p->err, SCONCE_NO_MEMORY, "no memory for a kernel's parameters");
-  f->of = row;
-  f->row = *row;
-  f->row.fixed = memcpy(f->params, params, size);
-  f->next = g->fixed;
-  g->fixed = f;
-  g->n_fixed++;
-  return dispatch(p, &f->row, params, groups, operands);
+                             uint64_t workgroups, const struct operand *operands) {
+  TRY(kernel_fixed(p->g, row, params, &row, p->err));
+  return dispatch(p, row, params, workgroups, operands);
+}
+
+uint32_t number_bits(enum vk_dtype dtype, double number) {
+  if (dtype == VK_BOOL) return number != 0;
+  if (dtype != VK_FLOAT32 && dtype != VK_FLOAT16) /* wraps; beyond 64 bits it is 0 */
+    return fabs(number) < 9e18 ? (uint32_t)(int64_t)number : 0;
+  const float single = (float)number;
+  uint32_t bits;
+  memcpy(&bits, &single, sizeof bits);
+  return bits;
 }
 
 uint64_t rows_per_binding(const struct plan *p, uint64_t row_bytes, uint64_t rows) {

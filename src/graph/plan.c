@@ -108,13 +108,13 @@ static bool changed(const struct graph *g, uint32_t id) {
 }
 
 /* Elements that only the device has may differ in every call. */
-static bool reads_device(const struct graph *g, const struct node *n) {
+bool node_reads_device(const struct graph *g, const struct node *n) {
   if (!(n->op->flags & OP_READS) || g->values[n->args[0]].kind != VK_TENSOR) return false;
   return !host_elements_stay(&g->values[n->args[0]].tensor);
 }
 
 static bool dirty(const struct graph *g, const struct node *n) {
-  if (n->stale || reads_device(g, n)) return true;
+  if (n->stale || node_reads_device(g, n)) return true;
   for (uint32_t i = 0; i < n->n_args; i++)
     if (changed(g, n->args[i])) return true;
   for (uint32_t i = 0; i < n->n_parts; i++)
@@ -123,10 +123,7 @@ static bool dirty(const struct graph *g, const struct node *n) {
   return false;
 }
 
-/* Records that this call made are for dims and scalars that are gone again. */
-void graph_rollback(struct graph *g) {
-  for (uint32_t i = 0; i < g->n_nodes; i++)
-    if (dirty(g, &g->nodes[i])) g->nodes[i].stale = true;
+static void put_back(struct graph *g) {
   for (struct undo *u = g->undo; u; u = u->next) {
     struct value *v = &g->values[u->value];
     v->stamp = u->stamp;
@@ -136,6 +133,13 @@ void graph_rollback(struct graph *g) {
       v->i = u->number;
   }
   forget(g);
+}
+
+/* Records that this call made are for dims and scalars that are gone again. */
+void graph_rollback(struct graph *g) {
+  for (uint32_t i = 0; i < g->n_nodes; i++)
+    if (dirty(g, &g->nodes[i])) g->nodes[i].stale = true;
+  put_back(g);
 }
 
 /* Of a fused node, the part that fails says so itself. */
@@ -227,8 +231,10 @@ sconce_status graph_plan(struct graph *g, sconce_error *err) {
   return SCONCE_OK;
 }
 
-sconce_status graph_plan_unseen(struct graph *g, sconce_error *err) {
-  static const uint8_t zeros[HOST_READ_MAX];
+/* What stands for elements that nobody has; written by nobody. */
+static uint8_t zeros[HOST_READ_MAX];
+
+static sconce_status plan_unseen(struct graph *g, sconce_error *err) {
   TRY(graph_plan(g, err));
   while (g->wanted != NO_VALUE) {
     struct tensor *t = &g->values[g->wanted].tensor;
@@ -241,10 +247,21 @@ sconce_status graph_plan_unseen(struct graph *g, sconce_error *err) {
   return SCONCE_OK;
 }
 
+/* The zeros are for the dims of this call: a larger tensor must not find them. */
+sconce_status graph_plan_unseen(struct graph *g, sconce_error *err) {
+  sconce_status status = plan_unseen(g, err);
+  for (uint32_t i = 0; i < g->n_nodes; i++) {
+    const struct node *n = &g->nodes[i];
+    struct value *v = n->op->flags & OP_READS ? &g->values[n->args[0]] : NULL;
+    if (v && v->kind == VK_TENSOR && v->tensor.host == zeros) v->tensor.host = NULL;
+  }
+  return status;
+}
+
 /* ---- loading --------------------------------------------------------------------------------- */
 
 static sconce_status prepare_nodes(struct graph *g, sconce_error *err) {
-  struct plan p = {.g = g, .err = err, .first = true};
+  struct plan p = {.g = g, .err = err};
   for (uint32_t i = 0; i < g->n_nodes; i++) {
     struct node *n = &g->nodes[i];
     for (uint32_t k = 0; k <= n->n_parts; k++) { /* parts first: a fused node uses what they made */
@@ -255,13 +272,44 @@ static sconce_status prepare_nodes(struct graph *g, sconce_error *err) {
   return SCONCE_OK;
 }
 
-/* A first plan at the maximum dims, with scalars that nobody has set: it shows what loads, and its
- * errors are a device's or a file's. Shapes stay at the maximum. */
-static sconce_status emit_first(struct graph *g, sconce_error *err) {
-  struct plan p = {.g = g, .err = err, .first = true};
+/* Does its shape depend on a scalar that nobody has set yet? */
+static bool has_scalar(const struct graph *g, const struct node *n) {
+  if (n->op->flags & OP_READS) return true;
+  for (uint32_t i = 0; i < n->n_args; i++) {
+    const struct value *v = n->args[i] == NO_VALUE ? NULL : &g->values[n->args[i]];
+    if (v && v->kind == VK_SYMINT) return true;
+    for (uint32_t k = 0; v && v->kind == VK_VALUE_LIST && k < v->list.n; k++)
+      if (v->list.ids[k] != NO_VALUE && g->values[v->list.ids[k]].kind == VK_SYMINT) return true;
+  }
+  for (uint32_t i = 0; i < n->n_parts; i++)
+    if (has_scalar(g, &n->parts[i])) return true;
+  return false;
+}
+
+/* *fits: its arguments passed the checks of its shape at the maximum dims, which emit relies on.
+ * What a call could still put right, dims and scalars, is no error yet. */
+static sconce_status shape_first(struct plan *p, bool *fits) {
+  sconce_error why = {0};
+  struct plan trial = {.g = p->g, .node = p->node, .err = &why};
+  sconce_status status = shape_node(&trial);
+  p->g->wanted = NO_VALUE;
+  put_back(p->g);
+  *fits = status == SCONCE_OK;
+  if (*fits || status == SCONCE_BAD_ARGUMENT) return SCONCE_OK;
+  if (status != SCONCE_NO_MEMORY && has_scalar(p->g, p->node)) return SCONCE_OK;
+  return fail(p->err, status, "%s", why.text);
+}
+
+/* A first plan at the maximum dims: it shows what loads, and its errors are a device's or a file's.
+ * No record is made for arguments that a shape has not accepted. Dims stay at the maximum. */
+static sconce_status plan_first(struct graph *g, sconce_error *err) {
+  struct plan p = {.g = g, .err = err};
+  graph_begin(g);
   for (uint32_t i = 0; i < g->n_nodes; i++) {
+    bool fits;
     p.node = &g->nodes[i];
-    TRY(at_node(&p, emit_node(&p)));
+    TRY(at_node(&p, shape_first(&p, &fits)));
+    if (fits) TRY(at_node(&p, emit_node(&p)));
     p.node->stale = true; /* the first call shapes everything */
   }
   return SCONCE_OK;
@@ -273,7 +321,8 @@ static sconce_status read_constants(struct graph *g, sconce_error *err) {
     if (g->values[i].kind != VK_TENSOR || !g->values[i].tensor.constant) continue;
     if (g->values[i].tensor.input)
       return fail(err, SCONCE_BAD_GRAPH, "value %u is an input and a constant", i);
-    g->values[i].tensor.host = g->values[i].tensor.bytes.data;
+    const struct extent bytes = g->values[i].tensor.bytes;
+    g->values[i].tensor.host = bytes.held == bytes.size ? bytes.data : NULL;
   }
   return SCONCE_OK;
 }
@@ -283,6 +332,6 @@ sconce_status graph_finish(struct graph *g, sconce_error *err) {
   TRY(rewrite_all(g, err));
   TRY(prepare_nodes(g, err));
   TRY(memory_plan(g, err));
-  TRY(emit_first(g, err));
+  TRY(plan_first(g, err));
   return graph_check(g, err);
 }

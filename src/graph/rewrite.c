@@ -1,6 +1,9 @@
 /* Runs the passes and fuses what they find: see rewrite.h. */
 #include "graph/rewrite.h"
 
+#include "graph/constant_set.h"
+
+#include <stdio.h>
 #include <string.h>
 
 /* A chain is searched as it is: fused nodes stand where their last part stood, and what they took
@@ -66,10 +69,24 @@ static void note_all(struct rewrite *r) {
     r->readers[i] = g->values[i].kind == VK_TENSOR && g->values[i].tensor.output;
   }
   for (uint32_t i = 0; i < g->n_nodes; i++) {
-    if (is_gone(&g->nodes[i])) continue;
     struct note note = {r, i};
     visit_node(&(struct visit){g, note_value, &note}, &g->nodes[i]);
   }
+}
+
+static sconce_status note_shared(struct rewrite *r) {
+  struct graph *g = r->g;
+  struct constant_set set = {0};
+  for (uint32_t i = 0; i < g->n_values; i++) {
+    const struct value *v = &g->values[i];
+    if (v->kind != VK_TENSOR || !v->tensor.constant || r->readers[i] == 0) continue;
+    const uint32_t other = constant_find(g, &set, &v->tensor, NULL);
+    if (other != NO_VALUE)
+      r->shared[i] = r->shared[other] = true;
+    else if (!constant_add(g, &set, i))
+      return fail(r->err, SCONCE_NO_MEMORY, "no memory for constant %u", i);
+  }
+  return SCONCE_OK;
 }
 
 const struct node *node_of(const struct rewrite *r, uint32_t i, const char *name) {
@@ -87,8 +104,8 @@ static bool is_tensor(const struct rewrite *r, uint32_t id) {
 }
 
 uint32_t viewed(const struct rewrite *r, uint32_t value) {
-  /* A file may show two values through each other: no more steps than there are nodes. */
-  for (uint32_t steps = 0; steps < r->g->n_nodes && is_tensor(r, value); steps++) {
+  /* A file may show two values through each other: the steps are bounded. */
+  for (uint32_t steps = 0; steps < FUSION_REACH && is_tensor(r, value); steps++) {
     if (!is_view(r, r->maker[value])) break;
     uint32_t from = r->g->nodes[r->maker[value]].args[0];
     if (!is_tensor(r, from)) break;
@@ -103,7 +120,7 @@ uint32_t maker_of(const struct rewrite *r, uint32_t value) {
 }
 
 uint32_t only_reader(const struct rewrite *r, uint32_t value) {
-  for (uint32_t steps = 0; is_tensor(r, value) && steps < r->g->n_nodes; steps++) {
+  for (uint32_t steps = 0; is_tensor(r, value) && steps < FUSION_REACH; steps++) {
     if (r->readers[value] != 1 || r->reader[value] == NO_NODE) return NO_NODE;
     uint32_t at = r->reader[value];
     if (!is_view(r, at) || r->g->nodes[at].args[0] != value) return at;
@@ -139,6 +156,7 @@ static void sort(struct fusion *f) {
 static bool take_views(const struct rewrite *r, struct fusion *f) {
   sort(f);
   const uint32_t last = f->nodes[f->n - 1];
+  if (last - f->nodes[0] > FUSION_REACH) return false;
   for (uint32_t i = f->nodes[0] + 1; i < last; i++) {
     if (!is_view(r, i) || in(f, i)) continue;
     uint32_t from = r->g->nodes[i].args[0];
@@ -233,6 +251,32 @@ static void add_parts(struct node *to, const struct node *n) {
   }
 }
 
+/* The nodes of a fusion become the last of them. */
+struct joining {
+  struct rewrite *r;
+  const struct fusion *f;
+  uint32_t last;
+  uint32_t first_stamp; /* of this fusion; each of its nodes has the next one */
+};
+
+static void join_value(void *user, uint32_t value, enum role role) {
+  const struct joining *j = user;
+  struct rewrite *r = j->r;
+  if (role == MAKES && in(j->f, r->maker[value])) r->maker[value] = j->last;
+  if (role != READS || r->stamps[value] == r->stamp) return;   /* it reads the value twice */
+  if (r->stamps[value] >= j->first_stamp) r->readers[value]--; /* as an earlier node does */
+  if (in(j->f, r->reader[value])) r->reader[value] = j->last;
+  r->stamps[value] = r->stamp;
+}
+
+static void join_notes(struct rewrite *r, const struct fusion *f) {
+  struct joining j = {r, f, f->nodes[f->n - 1], r->stamp + 1};
+  for (uint32_t i = 0; i < f->n; i++) {
+    r->stamp++;
+    visit_node(&(struct visit){r->g, join_value, &j}, &r->g->nodes[f->nodes[i]]);
+  }
+}
+
 sconce_status fuse(struct rewrite *r, struct fusion *f) {
   struct graph *g = r->g;
   if (!may_fuse(r, f)) return SCONCE_OK;
@@ -246,12 +290,12 @@ sconce_status fuse(struct rewrite *r, struct fusion *f) {
   fused.n_args = fused.n_parts = 0;
   fused.parts = arena_new(&g->arena, struct node, n_parts);
   if (!fused.parts) return fail(r->err, SCONCE_NO_MEMORY, "no memory for %u nodes", n_parts);
+  join_notes(r, f);
   for (uint32_t i = 0; i < f->n; i++) {
     add_parts(&fused, &g->nodes[f->nodes[i]]);
     g->nodes[f->nodes[i]].op = NULL;
   }
   g->nodes[last] = fused;
-  note_all(r);
   return SCONCE_OK;
 }
 
@@ -287,6 +331,15 @@ struct text passes_unknown(const char *list) {
   return (struct text){"", 0};
 }
 
+const char *passes_text(char *out, size_t size) {
+  size_t at = 0;
+  out[0] = 0;
+  for (const struct pass *const *family = pass_families; *family; family++)
+    for (const struct pass *pass = *family; pass->name && at < size; pass++)
+      at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "", pass->name);
+  return out;
+}
+
 static void close_gaps(struct graph *g) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < g->n_nodes; i++)
@@ -299,10 +352,13 @@ sconce_status rewrite_all(struct graph *g, sconce_error *err) {
   r.maker = arena_new(&g->arena, uint32_t, g->n_values);
   r.reader = arena_new(&g->arena, uint32_t, g->n_values);
   r.readers = arena_new(&g->arena, uint32_t, g->n_values);
-  if (!r.maker || !r.reader || !r.readers)
+  r.shared = arena_new(&g->arena, bool, g->n_values);
+  r.stamps = arena_new(&g->arena, uint32_t, g->n_values);
+  if (!r.maker || !r.reader || !r.readers || !r.shared || !r.stamps)
     return fail(err, SCONCE_NO_MEMORY, "no memory for passes over %u values", g->n_values);
   for (uint32_t i = 0; i < g->n_nodes; i++) g->nodes[i].order = i;
   note_all(&r);
+  TRY(note_shared(&r));
   for (const struct pass *const *family = pass_families; *family; family++)
     for (const struct pass *pass = *family; pass->name; pass++)
       for (uint32_t i = 0; i < g->n_nodes && !is_off(g, pass->name); i++)

@@ -10,12 +10,18 @@
 #include "graph/op.h"
 
 #define NO_NODE UINT32_MAX
+/* Nodes that are further apart are not fused, so that loading takes time in proportion to a file; a
+ * layer has some 20 nodes. */
+enum { FUSION_REACH = 1024 };
 
 struct rewrite {
   struct graph *g;
   uint32_t *maker;   /* by value: the node that computes it, or NO_NODE */
   uint32_t *reader;  /* by value: a node that reads it, or NO_NODE */
   uint32_t *readers; /* by value: nodes that read it; being an output counts as one more */
+  bool *shared;      /* by value: nodes read another constant that has the same bytes */
+  uint32_t *stamps;  /* by value: see join_notes */
+  uint32_t stamp;
   sconce_error *err;
 };
 
@@ -29,6 +35,8 @@ extern const struct pass
 
 /* The first word of a list as graph->passes_off that names no pass; empty if there is none. */
 struct text passes_unknown(const char *list);
+/* All of their names as a text, "join, swiglu"; returns out. */
+const char *passes_text(char *out, size_t size);
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
@@ -58,7 +66,7 @@ struct fusion {
 /* They become one node at the place of the last. Nothing happens if another node between them needs
  * what they make, or changes what they read: may_fuse tells. */
 bool may_fuse(const struct rewrite *r, struct fusion *f);
-/* …and would nobody else miss what they make, except `value`? */
+/* …and is every result but `value` read only inside the fusion? */
 bool shows_only(const struct rewrite *r, struct fusion *f, uint32_t value);
 SCONCE_CHECK sconce_status fuse(struct rewrite *r, struct fusion *f);
 

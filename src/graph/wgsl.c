@@ -3,25 +3,13 @@
 
 #include "base/checked.h"
 #include "base/os.h"
+#include "graph/kernel.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-bool caps_offer(const struct caps *caps, uint32_t needs) {
-  return !((needs & NEEDS_F16 && !caps->f16) || (needs & NEEDS_SUBGROUPS && !caps->subgroups) ||
-           (needs & NEEDS_MATRIX && !caps->matrix) ||
-           (needs & NEEDS_WIDE && caps->subgroup_min < 32));
-}
-
-bool kernel_runs(const struct kernel *row, const struct caps *caps) {
-  const uint32_t threads = row->threads ? row->threads : 64;
-  const uint32_t buffers = row->wgsl->n_bindings - (row->wgsl->params_size ? 1 : 0);
-  return caps_offer(caps, row->needs) && threads <= caps->max_invocations &&
-         row->workgroup_bytes <= caps->max_workgroup_bytes && buffers <= caps->max_storage_buffers;
-}
 
 enum { PARTS_MAX = 64 };
 
@@ -68,25 +56,34 @@ static const char *after(const char *p, const char *end, struct text word) {
   return p;
 }
 
-/* Finds "alias NAME = …;", "const NAME… = …;" or "override NAME… = …;" at the start of a line and
- * gives the range of the right-hand side. */
+/* Where the name starts in a line that is "alias NAME …", "const NAME …", "override NAME …" or,
+ * inside a function, "let NAME …"; NULL if it is no such line. */
+static const char *after_word(const char *line, const char *end) {
+  static const char *const words[] = {"alias ", "const ", "override "};
+  const char *p;
+  for (size_t w = 0; w < sizeof words / sizeof *words; w++)
+    if ((p = after(line, end, text_of(words[w])))) return p;
+  while (line < end && (*line == ' ' || *line == '\t')) line++;
+  return after(line, end, text_of("let "));
+}
+
+/* The range of the right-hand side of NAME's definition. */
 static bool find_definition(struct text code, struct text name, size_t *from, size_t *to) {
-  static const char *const words[] = {"alias", "const", "override"};
   const char *end = code.data + code.size;
   for (const char *line = code.data; line < end;) {
-    for (size_t w = 0; w < sizeof words / sizeof *words; w++) {
-      const char *p = after(line, end, text_of(words[w]));
-      if (!p || !(p = after(p, end, name)) || is_name(p[-1] == ' ' ? ' ' : *p)) continue;
-      const char *eol = memchr(p, '\n', (size_t)(end - p));
+    const char *eol = memchr(line, '\n', (size_t)(end - line));
+    const char *p = after_word(line, end);
+    if (p) p = after(p, end, name);
+    if (p && !is_name(p[-1] == ' ' ? ' ' : *p)) {
       const char *equals = memchr(p, '=', (size_t)((eol ? eol : end) - p));
       const char *semicolon = equals ? memchr(equals, ';', (size_t)(end - equals)) : NULL;
-      if (!semicolon) continue;
-      for (equals++; *equals == ' ';) equals++;
-      *from = (size_t)(equals - code.data);
-      *to = (size_t)(semicolon - code.data);
-      return true;
+      if (semicolon) {
+        for (equals++; *equals == ' ';) equals++;
+        *from = (size_t)(equals - code.data);
+        *to = (size_t)(semicolon - code.data);
+        return true;
+      }
     }
-    const char *eol = memchr(line, '\n', (size_t)(end - line));
     if (!eol) break;
     line = eol + 1;
   }
@@ -140,20 +137,25 @@ static bool next_word(const char **list, char separator, struct text *word) {
   return true;
 }
 
-static sconce_status apply_row(struct arena *arena, struct pieces *p, const char *set,
-                               sconce_error *err) {
+/* Either the libraries that a row appends, or what it replaces in all of the text. */
+static sconce_status apply_words(struct arena *arena, struct pieces *p, const char *set,
+                                 bool libraries, sconce_error *err) {
   struct text word;
   while (set && next_word(&set, ' ', &word)) {
     const char *equals = memchr(word.data, '=', word.size);
     if (!equals) return fail(err, SCONCE_BAD_ARGUMENT, "'%.*s' is not NAME=VALUE", TEXT(word));
     struct text name = {word.data, (size_t)(equals - word.data)};
     struct text value = {equals + 1, word.size - name.size - 1};
-    if (text_is(name, "use"))
-      TRY(add_library(arena, p, value, err));
-    else
-      TRY(replace(p, name, value, err));
+    if (text_is(name, "use") != libraries) continue;
+    TRY(libraries ? add_library(arena, p, value, err) : replace(p, name, value, err));
   }
   return SCONCE_OK;
+}
+
+static sconce_status apply_row(struct arena *arena, struct pieces *p, const char *set,
+                               sconce_error *err) {
+  TRY(apply_words(arena, p, set, true, err));
+  return apply_words(arena, p, set, false, err);
 }
 
 /* ---- fixed parameters ------------------------------------------------------------------------ */

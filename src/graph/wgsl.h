@@ -1,4 +1,4 @@
-/* Shaders as the build packed them, kernel rows, and how a row becomes WGSL text. */
+/* Shaders as the build packed them, and how a row of a kernel table becomes WGSL text. */
 #ifndef GRAPH_WGSL_H
 #define GRAPH_WGSL_H
 
@@ -27,33 +27,7 @@ struct wgsl_library {
 };
 extern const struct wgsl_library wgsl_libraries[]; /* ends with a row without a name */
 
-/* NEEDS_WIDE: with NEEDS_SUBGROUPS, subgroups of at least 32. */
-enum kernel_needs { NEEDS_F16 = 1, NEEDS_SUBGROUPS = 2, NEEDS_MATRIX = 4, NEEDS_WIDE = 8 };
-
-/* What a device lets kernels do, as operators and rows see it. */
-struct caps {
-  bool f16, subgroups, matrix;
-  uint32_t subgroup_min, subgroup_max;
-  uint64_t max_storage_binding, max_buffer;
-  uint32_t max_storage_buffers, max_workgroup_bytes, max_invocations, max_workgroups;
-  uint32_t storage_alignment;
-};
-
-/* One way to run a shader: a row of a kernel table. `set` replaces right-hand sides of the file's
- * alias, const and override lines and may append libraries: "T=vec4<f32> WG=128u use=vec4". */
-struct kernel {
-  const char *name; /* "vec4"; with the shader's name the label everywhere: "rms_norm/vec4" */
-  const struct wgsl *wgsl;
-  const char *set;
-  uint32_t needs; /* enum kernel_needs */
-  /* May this row run this problem? NULL: always. `problem` is what the operator's table agreed on,
-   * `caps` what the device allows. */
-  bool (*fits)(const void *problem, const struct caps *caps);
-  uint32_t tile[3];         /* what one workgroup computes, in the operator's own terms */
-  uint32_t threads;         /* of a workgroup; 0: at most 64 */
-  uint32_t workgroup_bytes; /* of workgroup memory */
-  const void *fixed;        /* its Params, which then stand in the text; NULL: they are bound */
-};
+struct kernel;
 
 /* The next of the fields of Params. */
 struct wgsl_field {
@@ -64,12 +38,6 @@ struct wgsl_field {
 bool wgsl_next_field(const char **fields, struct wgsl_field *out); /* false: there is none */
 /* Can these values of Params be written down? Infinities and arrays cannot. */
 bool wgsl_can_fix(const struct wgsl *wgsl, const void *params);
-
-/* Are these features (enum kernel_needs) all there? */
-bool caps_offer(const struct caps *caps, uint32_t needs);
-/* May this row run on the device at all: features, threads, workgroup memory, storage buffers? Its
- * own predicate is another matter. */
-bool kernel_runs(const struct kernel *kernel, const struct caps *caps);
 
 /* Which compiler will read the text: Tint wants directives that naga rejects. */
 enum wgsl_dialect { WGSL_NAGA, WGSL_TINT };

@@ -1,7 +1,7 @@
 /* Delegate graphs: a VH00 header, the VK00 flatbuffer, and the bytes of inline constants. */
 #include "base/checked.h"
 #include "format/schema.h"
-#include "format/write_parts.h"
+#include "write/parts.h"
 
 enum { HEADER_SIZE = 30, HEADER_ROOM = 32 /* padded to 16 */ };
 

@@ -1,5 +1,5 @@
 /* Programs: what the caller says, kept until the file is finished. */
-#include "format/write_program.h"
+#include "write/program.h"
 
 #include "base/checked.h"
 #include "format/schema.h"

@@ -1,6 +1,6 @@
 /* The flatbuffer of a program. Lists are always present, also empty ones, as the exporter does it;
  * what the format calls optional is absent when there is nothing to say. */
-#include "format/write_program.h"
+#include "write/program.h"
 
 #include "format/schema.h"
 

@@ -20,12 +20,12 @@
  * Errors stick: after the first failure a writer's calls do nothing and return -1, and finish
  * reports it. Texts, lists and dims are copied into the arena; the bytes of data are not: a source
  * is read when the finished blob is written, and must live until then. */
-#ifndef FORMAT_WRITE_H
-#define FORMAT_WRITE_H
+#ifndef WRITE_WRITE_H
+#define WRITE_WRITE_H
 
 #include "format/pte.h"
 #include "format/vkgraph.h"
-#include "format/write_blob.h"
+#include "write/blob.h"
 
 /* An array and its count, as two arguments. */
 #define ID_LIST(...)                                                                               \

@@ -1,8 +1,8 @@
 /* Bytes to be written: where they come from, how they lie, where they go. A segment, a delegate's
  * blob and a whole file are each a list of pieces at rising offsets with zeros between, so that
  * gigabytes pass from source to sink without ever being in memory. */
-#ifndef FORMAT_WRITE_BLOB_H
-#define FORMAT_WRITE_BLOB_H
+#ifndef WRITE_BLOB_H
+#define WRITE_BLOB_H
 
 #include "base/arena.h"
 #include "base/span.h"

@@ -1,7 +1,7 @@
 /* Data files: named segments behind a FlatTensor, whose header is always there. */
 #include "base/checked.h"
 #include "format/schema.h"
-#include "format/write_parts.h"
+#include "write/parts.h"
 
 enum { HEADER_SIZE = 40, HEADER_ROOM = 48 /* padded to 16 */ };
 

@@ -1,6 +1,6 @@
-/* Flatbuffer writer: see write_flatbuf.h. The one invariant: every position given out is final,
+/* Flatbuffer writer: see flatbuf.h. The one invariant: every position given out is final,
  * since bytes are only ever appended or patched in place. */
-#include "format/write_flatbuf.h"
+#include "write/flatbuf.h"
 
 #include "base/checked.h"
 

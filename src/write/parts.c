@@ -1,5 +1,5 @@
-/* Literals, ids, shapes and segments: see write_parts.h. */
-#include "format/write_parts.h"
+/* Literals, ids, shapes and segments: see parts.h. */
+#include "write/parts.h"
 
 #include "base/checked.h"
 #include "format/schema.h"

@@ -1,5 +1,5 @@
-/* Pieces, lists and sinks: see write_blob.h. */
-#include "format/write_blob.h"
+/* Pieces, lists and sinks: see blob.h. */
+#include "write/blob.h"
 
 #include "base/checked.h"
 #include "base/os.h"

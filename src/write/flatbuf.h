@@ -8,11 +8,11 @@
  * scalar is written, also where it equals the schema's default, so that nothing hangs on defaults.
  *
  * After a failure (see struct write_state) every call does nothing and returns 0. */
-#ifndef FORMAT_WRITE_FLATBUF_H
-#define FORMAT_WRITE_FLATBUF_H
+#ifndef WRITE_FLATBUF_H
+#define WRITE_FLATBUF_H
 
 #include "base/span.h"
-#include "format/write.h"
+#include "write/write.h"
 
 #include <string.h>
 

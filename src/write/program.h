@@ -1,9 +1,9 @@
-/* What a program's writer keeps until it is finished: write_pte.c collects, write_program.c turns
+/* What a program's writer keeps until it is finished: pte.c collects, program.c turns
  * it into a flatbuffer. */
-#ifndef FORMAT_WRITE_PROGRAM_H
-#define FORMAT_WRITE_PROGRAM_H
+#ifndef WRITE_PROGRAM_H
+#define WRITE_PROGRAM_H
 
-#include "format/write_parts.h"
+#include "write/parts.h"
 
 struct write_pte_tensor_kept { /* the caller's, with everything it points at kept */
   struct write_pte_tensor fields;

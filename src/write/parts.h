@@ -1,9 +1,9 @@
 /* What graphs, programs and data files have in common, for the writers themselves. */
-#ifndef FORMAT_WRITE_PARTS_H
-#define FORMAT_WRITE_PARTS_H
+#ifndef WRITE_PARTS_H
+#define WRITE_PARTS_H
 
-#include "format/write.h"
-#include "format/write_flatbuf.h"
+#include "write/flatbuf.h"
+#include "write/write.h"
 
 enum {
   HEADER_AT = 8, /* where a header is inserted into its flatbuffer */

@@ -1,0 +1,63 @@
+/* Kernel tables: what a row of one says, and what a device must offer for it.
+ *
+ * An operator names its tables (op->tables), and choose (graph/op.h) takes no other: so whatever
+ * can be dispatched is seen by the tests that dispatch every row, by the checks that compile every
+ * row and by the benches. */
+#ifndef GRAPH_KERNEL_H
+#define GRAPH_KERNEL_H
+
+#include "format/vkgraph.h"
+#include "graph/wgsl.h"
+
+struct op;
+
+/* NEEDS_WIDE: with NEEDS_SUBGROUPS, subgroups of at least 32. */
+enum kernel_needs { NEEDS_F16 = 1, NEEDS_SUBGROUPS = 2, NEEDS_MATRIX = 4, NEEDS_WIDE = 8 };
+
+/* Dtypes as bits, for the column `dtypes`. */
+enum kernel_dtypes {
+  ANY_DTYPE = 0,
+  OF_BOOL = 1 << VK_BOOL,
+  OF_U8 = 1 << VK_UINT8,
+  OF_I8 = 1 << VK_INT8,
+  OF_I32 = 1 << VK_INT32,
+  OF_F16 = 1 << VK_FLOAT16,
+  OF_F32 = 1 << VK_FLOAT32,
+};
+
+/* What a device lets kernels do, as operators and rows see it. */
+struct caps {
+  bool f16, subgroups, matrix;
+  uint32_t subgroup_min, subgroup_max;
+  uint64_t max_storage_binding, max_buffer;
+  uint32_t max_storage_buffers, max_workgroup_bytes, max_invocations, max_workgroups;
+  uint32_t storage_alignment;
+};
+
+/* One way to run a shader: a row of a kernel table, which ends with an empty row. `set` replaces
+ * right-hand sides of the shader's alias, const, override and let lines and may append libraries:
+ * "T=vec4<f32> WG=128u use=quad_f32". */
+struct kernel {
+  const char *name; /* "vec4"; with the shader's name the label everywhere: "rms_norm/vec4" */
+  const struct wgsl *wgsl;
+  const char *set;
+  uint32_t dtypes; /* enum kernel_dtypes: elements that it is for */
+  uint32_t needs;  /* enum kernel_needs */
+  /* May this row run this problem? NULL: always. `problem` is what the table's rows agreed on. */
+  bool (*fits)(const void *problem);
+  uint32_t tile[3];         /* what one workgroup computes, in the operator's own terms */
+  uint32_t threads;         /* of a workgroup; 0: at most 64 */
+  uint32_t workgroup_bytes; /* of workgroup memory */
+  bool reference;           /* the plain one, which benches compare the others with */
+  const void *fixed;        /* its Params, which then stand in the text; NULL: they are bound */
+};
+
+/* Are these features (enum kernel_needs) all there? */
+bool caps_offer(const struct caps *caps, uint32_t needs);
+/* May this row run on the device at all: features, threads, workgroup memory, storage buffers? Its
+ * own predicate is another matter. */
+bool kernel_runs(const struct kernel *kernel, const struct caps *caps);
+/* Has each of the operator's tables a row for these elements that the device can run? */
+bool kernel_tables_run(const struct op *op, enum vk_dtype dtype, const struct caps *caps);
+
+#endif
