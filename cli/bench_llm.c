@@ -50,9 +50,9 @@ static int32_t any_id(const sconce_session_info *info, size_t i) {
 }
 
 sconce_status bench_go_to(struct llm *llm, int32_t *ids, long depth, sconce_error *err) {
-  sconce_session_info info = sconce_session_describe(llm->session);
+  const sconce_session_info *info = sconce_session_describe(llm->session);
   if (depth == 0) depth = 1; /* something must come first */
-  for (long i = 0; i < depth; i++) ids[i] = any_id(&info, (size_t)i);
+  for (long i = 0; i < depth; i++) ids[i] = any_id(info, (size_t)i);
   return sconce_session_prompt(llm->session, ids, (size_t)depth, NULL, NULL, err);
 }
 
@@ -66,7 +66,7 @@ sconce_status bench_decode(struct llm *llm, long n, sconce_error *err) {
 
 static sconce_status measure(struct llm *llm, int32_t *ids, const struct job *job, double *seconds,
                              sconce_error *err) {
-  sconce_session_info info = sconce_session_describe(llm->session);
+  const sconce_session_info *info = sconce_session_describe(llm->session);
   sconce_status status = bench_go_to(llm, ids, job->depth, err);
   if (status != SCONCE_OK) return status;
   double start = bench_now();
@@ -75,7 +75,7 @@ static sconce_status measure(struct llm *llm, int32_t *ids, const struct job *jo
   } else {
     status = sconce_session_rewind(llm->session, (uint32_t)job->depth, err);
     for (long i = 0; i < job->tokens; i++)
-      ids[job->depth + i] = any_id(&info, (size_t)(job->depth + i) * 31 + 5);
+      ids[job->depth + i] = any_id(info, (size_t)(job->depth + i) * 31 + 5);
     if (status == SCONCE_OK)
       status = sconce_session_prompt(llm->session, ids, (size_t)(job->depth + job->tokens), NULL,
                                      NULL, err);
@@ -111,18 +111,18 @@ static void print_row(const struct row *r, const char *format, bool first) {
 }
 
 static void print_head(const struct llm *llm, const char *model, const char *format) {
-  const sconce_device_info *d = sconce_device_describe(llm->device);
+  const sconce_device_info *d = sconce_device_describe(llm->load.device);
   sconce_stats s;
   sconce_load_times load;
-  sconce_method_stats(llm->method, &s);
-  sconce_method_load_times(llm->method, &load);
+  sconce_state_stats(sconce_session_state(llm->session), &s);
+  sconce_method_load_times(llm->load.method, &load);
   if (!strcmp(format, "json")) {
     printf("{\"model\": ");
     cli_json_text(stdout, model);
     printf(", \"device\": ");
     cli_json_text(stdout, d->name);
     printf(", \"library\": \"%s %s\", \"gpu_bytes\": %llu, ", d->library, d->library_version,
-           (unsigned long long)(s.gpu_persistent + s.gpu_transient));
+           (unsigned long long)(s.gpu_weights + s.gpu_state + s.gpu_transient));
     printf("\"uploaded\": %llu, \"upload_ms\": %.3f, \"compile_ms\": %.3f, \"results\": [\n ",
            (unsigned long long)load.uploaded, (double)load.upload_ns * 1e-6,
            (double)load.compile_ns * 1e-6);
@@ -131,7 +131,7 @@ static void print_head(const struct llm *llm, const char *model, const char *for
   } else {
     char bytes[32];
     printf("%s on %s (%s, %s %s), %s on the device\n", model, d->name, d->api, d->library,
-           d->library_version, cli_bytes(bytes, s.gpu_persistent + s.gpu_transient));
+           d->library_version, cli_bytes(bytes, s.gpu_weights + s.gpu_state + s.gpu_transient));
     printf("loaded %s in %.0f ms (%.2f GB/s), kernels ready %.0f ms later\n\n",
            cli_bytes(bytes, load.uploaded), (double)load.upload_ns * 1e-6,
            load.upload_ns ? (double)load.uploaded / (double)load.upload_ns : 0,
@@ -146,10 +146,10 @@ static int run_job(struct llm *llm, int32_t *ids, const struct job *job, long re
                    double bandwidth, const char *format, bool first) {
   sconce_error err = {0};
   double speed[REPEATS_MAX], seconds, sum = 0, squares = 0;
-  sconce_session_info info = sconce_session_describe(llm->session);
-  if (job->depth + job->tokens > (long)info.context) {
+  const sconce_session_info *info = sconce_session_describe(llm->session);
+  if (job->depth + job->tokens > (long)info->context) {
     fprintf(stderr, "sconce: %ld tokens at depth %ld do not fit the context of %u\n", job->tokens,
-            job->depth, info.context);
+            job->depth, info->context);
     return CLI_FAILED;
   }
   if (measure(llm, ids, job, &seconds, &err) != SCONCE_OK) return cli_fail(&err); /* warm up */
@@ -162,9 +162,8 @@ static int run_job(struct llm *llm, int32_t *ids, const struct job *job, long re
   for (long i = 0; i < repeats; i++) squares += (speed[i] - row.mean) * (speed[i] - row.mean);
   row.sd = repeats > 1 ? sqrt(squares / (double)(repeats - 1)) : 0;
   sconce_stats stats;
-  sconce_method_stats(llm->method, &stats);
-  double weights = (double)stats.gpu_persistent - (double)sconce_method_state_size(llm->method);
-  if (job->decode && bandwidth > 0) row.share = row.mean * weights / bandwidth;
+  sconce_state_stats(sconce_session_state(llm->session), &stats);
+  if (job->decode && bandwidth > 0) row.share = row.mean * (double)stats.gpu_weights / bandwidth;
   print_row(&row, format, first);
   return CLI_DONE;
 }
@@ -181,8 +180,8 @@ double bench_bandwidth(sconce_device *device) {
 }
 
 static int profile_all(struct llm *llm, const struct bench_llm *b, const struct numbers *depths) {
-  sconce_session_info info = sconce_session_describe(llm->session);
-  int32_t *ids = malloc((size_t)info.context * sizeof *ids);
+  const sconce_session_info *info = sconce_session_describe(llm->session);
+  int32_t *ids = malloc((size_t)info->context * sizeof *ids);
   int result = ids ? CLI_DONE : CLI_FAILED;
   for (size_t d = 0; d < depths->n && result == CLI_DONE; d++)
     result = bench_profile(llm, b, ids, depths->item[d], d == 0);
@@ -193,10 +192,10 @@ static int profile_all(struct llm *llm, const struct bench_llm *b, const struct 
 
 static int run_all(struct llm *llm, const struct bench_llm *b, const struct numbers *prompts,
                    const struct numbers *depths) {
-  sconce_session_info info = sconce_session_describe(llm->session);
-  int32_t *ids = malloc((size_t)info.context * sizeof *ids);
+  const sconce_session_info *info = sconce_session_describe(llm->session);
+  int32_t *ids = malloc((size_t)info->context * sizeof *ids);
   if (!ids) return CLI_FAILED;
-  double bandwidth = b->n_decode ? bench_bandwidth(llm->device) : 0;
+  double bandwidth = b->n_decode ? bench_bandwidth(llm->load.device) : 0;
   int result = CLI_DONE;
   print_head(llm, b->options.model, b->format);
   bool first = true;

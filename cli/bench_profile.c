@@ -55,7 +55,7 @@ static sconce_status time_kernels(struct llm *llm, struct profile *p, long repea
   sconce_status status = SCONCE_OK;
   for (p->repeat = -1; p->repeat < repeats && status == SCONCE_OK; p->repeat++) {
     p->at = 0;
-    status = sconce_method_profile(llm->method, note, p, err);
+    status = sconce_state_profile(sconce_session_state(llm->session), note, p, err);
     if (status != SCONCE_OK || p->repeat >= 0) continue;
     p->n = p->at;
     p->labels = calloc(p->n + 1, sizeof *p->labels);
@@ -97,7 +97,7 @@ static sconce_status time_pass(struct llm *llm, struct profile *p, long repeats,
                                sconce_error *err) {
   for (long i = -1; i < repeats; i++) { /* once to warm up */
     uint64_t ns;
-    sconce_status status = sconce_method_time_pass(llm->method, &ns, err);
+    sconce_status status = sconce_state_time_pass(sconce_session_state(llm->session), &ns, err);
     if (status != SCONCE_OK) return status;
     if (i >= 0) scratch[i] = (double)ns * 1e-3;
   }
@@ -109,14 +109,14 @@ static sconce_status time_pass(struct llm *llm, struct profile *p, long repeats,
 static sconce_status time_tokens(struct llm *llm, struct profile *p, double *scratch,
                                  sconce_error *err) {
   sconce_call_times before, after;
-  sconce_method_times(llm->method, &before);
+  sconce_state_times(sconce_session_state(llm->session), &before);
   for (long i = 0; i < p->tokens; i++) {
     double start = bench_now();
     sconce_status status = bench_decode(llm, 1, err);
     if (status != SCONCE_OK) return status;
     scratch[i] = (bench_now() - start) * 1e6;
   }
-  sconce_method_times(llm->method, &after);
+  sconce_state_times(sconce_session_state(llm->session), &after);
   p->wall_us = median(scratch, (size_t)p->tokens);
   double calls = (double)(after.calls - before.calls) * 1e3;
   p->plan_us = (double)(after.plan_ns - before.plan_ns) / calls;
@@ -132,9 +132,9 @@ static sconce_status measure(struct llm *llm, struct profile *p, int32_t *ids, l
   sconce_status status = bench_go_to(llm, ids, p->depth, err);
   if (status == SCONCE_OK) status = bench_decode(llm, 2, err);
   if (status == SCONCE_OK) status = time_tokens(llm, p, scratch, err);
-  sconce_session_info info = sconce_session_describe(llm->session);
+  const sconce_session_info *info = sconce_session_describe(llm->session);
   if (status == SCONCE_OK) /* ends the work ahead */
-    status = sconce_session_rewind(llm->session, info.position - 1, err);
+    status = sconce_session_rewind(llm->session, info->position - 1, err);
   if (status == SCONCE_OK) status = time_kernels(llm, p, repeats, err);
   if (status != SCONCE_OK || p->lost) return status;
   add_up(p, repeats, scratch);
@@ -198,7 +198,7 @@ static void print_csv(const struct profile *p, const struct fact *facts, bool fi
 
 static void print_json(const struct profile *p, const struct fact *facts, const struct llm *llm,
                        const char *model, bool first) {
-  const sconce_device_info *d = sconce_device_describe(llm->device);
+  const sconce_device_info *d = sconce_device_describe(llm->load.device);
   printf("%s{\"model\": ", first ? "[\n" : ",\n");
   cli_json_text(stdout, model);
   printf(", \"device\": ");
@@ -223,7 +223,7 @@ static void print_profile(const struct profile *p, const struct llm *llm, const 
   } else if (!strcmp(b->format, "csv")) {
     print_csv(p, facts, first);
   } else {
-    const sconce_device_info *d = sconce_device_describe(llm->device);
+    const sconce_device_info *d = sconce_device_describe(llm->load.device);
     if (first)
       printf("%s on %s (%s, %s %s)\n\n", b->options.model, d->name, d->api, d->library,
              d->library_version);
@@ -234,10 +234,10 @@ static void print_profile(const struct profile *p, const struct llm *llm, const 
 
 int bench_profile(struct llm *llm, const struct bench_llm *b, int32_t *ids, long depth,
                   bool first) {
-  sconce_session_info info = sconce_session_describe(llm->session);
-  if (depth + 1 + b->n_decode > (long)info.context) {
+  const sconce_session_info *info = sconce_session_describe(llm->session);
+  if (depth + 1 + b->n_decode > (long)info->context) {
     fprintf(stderr, "sconce: %ld tokens at depth %ld do not fit the context of %u\n",
-            b->n_decode + 1, depth, info.context);
+            b->n_decode + 1, depth, info->context);
     return CLI_FAILED;
   }
   sconce_error err = {0};

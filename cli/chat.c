@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "line.h"
 #include "llm.h"
+#include "render.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@ static const char usage_head[] =
     "Talks with a model. Ctrl-C stops an answer, Ctrl-D leaves; /help lists the commands.\n\n"
     "  --system TEXT       what the model is told first\n"
     "  --chat NAME         the family's template: chatml, smollm2, llama3, llama2, plain\n"
-    "                      (default: what the tokenizer shows)\n"
+    "                      (default: what the tokenizer shows)\n" RENDER_OPTIONS_HELP
     "  -n N                at most N tokens an answer\n";
 
 static const char commands[] = "  /reset       start over\n"
@@ -23,7 +24,8 @@ static const char commands[] = "  /reset       start over\n"
 
 struct chat {
   struct llm llm;
-  const char *family, *system;
+  const char *system;
+  sconce_chat_desc how; /* family, template, tools: all but the messages */
   uint32_t max_new;
   sconce_message *messages; /* contents are owned */
   size_t n_messages, cap;
@@ -62,9 +64,10 @@ static bool start_over(struct chat *c) {
 
 /* ---- an answer ------------------------------------------------------------------------------- */
 
-static void progress(void *user, size_t done, size_t all) {
+static bool progress(void *user, size_t done, size_t all) {
   const struct chat *c = user;
   if (!c->llm.quiet && all > 64) llm_progress(done, all);
+  return !llm_interrupted();
 }
 
 static bool on_text(void *user, const char *text, size_t size, sconce_choice choice) {
@@ -86,8 +89,9 @@ static bool on_text(void *user, const char *text, size_t size, sconce_choice cho
 
 /* The whole conversation is rendered; the session computes only what it has not seen. */
 static sconce_status answer(struct chat *c, sconce_error *err) {
-  sconce_chat_desc desc = {
-      .family = c->family, .messages = c->messages, .n_messages = c->n_messages};
+  sconce_chat_desc desc = c->how;
+  desc.messages = c->messages;
+  desc.n_messages = c->n_messages;
   const int32_t *ids;
   size_t n;
   sconce_status status = sconce_chat_encode(c->llm.tokenizer, &desc, &ids, &n, err);
@@ -132,11 +136,11 @@ static void say(struct chat *c, const char *text) {
 
 static void print_stats(struct chat *c) {
   sconce_stats s;
-  sconce_method_stats(c->llm.method, &s);
-  sconce_session_info info = sconce_session_describe(c->llm.session);
+  sconce_state_stats(sconce_session_state(c->llm.session), &s);
+  const sconce_session_info *info = sconce_session_describe(c->llm.session);
   char a[32], b[32], d[32];
-  printf("position %u of %u; GPU %s of weights and state, %s transient; host %s\n", info.position,
-         info.context, cli_bytes(a, s.gpu_persistent), cli_bytes(b, s.gpu_transient),
+  printf("position %u of %u; GPU %s of weights and state, %s transient; host %s\n", info->position,
+         info->context, cli_bytes(a, s.gpu_weights + s.gpu_state), cli_bytes(b, s.gpu_transient),
          cli_bytes(d, s.host));
   if (c->last.n_new)
     printf("last answer: %zu new of %zu prompt tokens in %.2f s, %zu tokens at %.1f tokens/s\n",
@@ -270,18 +274,19 @@ static bool is_family(const char *name) {
 
 int cli_chat(int argc, char **argv) {
   struct llm_options o = {0};
+  struct render_options r = {0};
   struct chat c = {0};
   bool help;
   const char *n_text = "0";
-  const struct cli_option options[] = {LLM_OPTIONS(o),
-                                       {"--system", &c.system, NULL},
-                                       {"--chat", &c.family, NULL},
-                                       {"-n", &n_text, NULL},
-                                       {0}};
+  const struct cli_option options[] = {
+      LLM_OPTIONS(o),    {"--system", &c.system, NULL}, {"--chat", &c.how.family, NULL},
+      RENDER_OPTIONS(r), {"-n", &n_text, NULL},         {0}};
   char usage[4096];
   snprintf(usage, sizeof usage, "%s%s", usage_head, llm_options_help);
   int at = cli_parse(argc, argv, options, usage, &help);
   if (help) return CLI_DONE;
+  if (c.how.family && !is_family(c.how.family)) return CLI_USAGE;
+  if (at == argc && r.conversation_path) return render_conversation(&r, &o, c.how.family);
   sconce_sampler_desc sampler;
   long n = cli_number("-n", n_text, 0, 100000000);
   if (at != argc || n < 0 || !o.model || llm_sampler(&o, &sampler) != CLI_DONE) {
@@ -291,15 +296,20 @@ int cli_chat(int argc, char **argv) {
       fprintf(stderr, "sconce: no model: give one with -m\n");
     return CLI_USAGE;
   }
-  if (c.family && !is_family(c.family)) return CLI_USAGE;
+  if (!render_options_read(&r, &c.how)) {
+    render_options_free(&c.how);
+    return CLI_USAGE;
+  }
   c.max_new = (uint32_t)n;
   c.colour = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
   int result = llm_open(&c.llm, &o, &sampler);
+  if (result == CLI_DONE) render_warn(c.llm.tokenizer, &c.how);
   if (result == CLI_DONE && !start_over(&c)) result = CLI_FAILED;
   if (result == CLI_DONE) converse(&c);
   drop_messages(&c, 0);
   free(c.messages);
   free(c.answer);
+  render_options_free(&c.how);
   llm_close(&c.llm);
   return result;
 }

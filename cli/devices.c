@@ -122,7 +122,7 @@ int cli_devices(int argc, char **argv) {
   sconce_status status = cli_open_device(&device, false, &err);
   if (status == SCONCE_OK) {
     const sconce_device_info *open = sconce_device_describe(device);
-    chosen = sconce_device_adapter(device);
+    chosen = open->index;
     if (chosen < found.n) found.info[chosen] = *open;
   }
   if (json)

@@ -20,9 +20,10 @@ struct output {
   bool json, quiet;
 };
 
-static void progress(void *user, size_t done, size_t all) {
+static bool progress(void *user, size_t done, size_t all) {
   const struct output *out = user;
   if (!out->quiet && all > 64) llm_progress(done, all);
+  return !llm_interrupted();
 }
 
 static bool on_text(void *user, const char *text, size_t size, sconce_choice choice) {

@@ -50,9 +50,11 @@ static int write_report(const sconce_inspect_desc *desc) {
 }
 
 static int inspect(const struct options *o) {
-  sconce_inspect_desc desc = {.path = o->files.items[0],
-                              .data_paths = o->files.items + 1,
-                              .n_data_paths = (uint32_t)o->files.n - 1,
+  sconce_file *files = calloc((size_t)o->files.n, sizeof *files);
+  for (int i = 0; files && i < o->files.n; i++) files[i].path = o->files.items[i];
+  sconce_inspect_desc desc = {.file = {.path = o->files.items[0]},
+                              .data_files = files ? files + 1 : NULL,
+                              .n_data_files = files ? (uint32_t)o->files.n - 1 : 0,
                               .method = o->method,
                               .device = o->device,
                               .no_params = o->no_params};
@@ -65,7 +67,7 @@ static int inspect(const struct options *o) {
   sconce_tensor *inputs = calloc(n + 1, sizeof *inputs);
   void **data = calloc(n + 1, sizeof *data);
   int result = CLI_FAILED;
-  if (!inputs || !data)
+  if (!inputs || !data || !files)
     fputs("sconce: out of memory\n", stderr);
   else if (make_inputs(&o->inputs, inputs, data)) {
     desc.inputs = inputs;
@@ -75,6 +77,7 @@ static int inspect(const struct options *o) {
   for (size_t i = 0; data && i < n; i++) free(data[i]);
   free(data);
   free(inputs);
+  free(files);
   return result;
 }
 

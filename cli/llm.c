@@ -51,8 +51,7 @@ int llm_sampler(const struct llm_options *o, sconce_sampler_desc *out) {
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* The first tokenizer that lies beside the model. */
-static bool find_tokenizer(const char *model, char *out, size_t size) {
+bool llm_find_tokenizer(const char *model, char *out, size_t size) {
   static const char *const names[] = {"tokenizer.json", "tokenizer.model", "tokenizer.bin"};
   const char *slash = strrchr(model, '/');
   int folder = slash ? (int)(slash - model + 1) : 0;
@@ -67,7 +66,7 @@ static int open_tokenizer(struct llm *llm, const struct llm_options *o, sconce_e
   char found[1200];
   const char *path = o->tokenizer;
   if (!path) {
-    if (!find_tokenizer(o->model, found, sizeof found)) {
+    if (!llm_find_tokenizer(o->model, found, sizeof found)) {
       fprintf(stderr, "sconce: no tokenizer beside %s: name one with -t\n", o->model);
       return CLI_FAILED;
     }
@@ -87,30 +86,26 @@ int llm_open(struct llm *llm, const struct llm_options *o, const sconce_sampler_
   }
   int result = o->no_text ? CLI_DONE : open_tokenizer(llm, o, &err);
   if (result != CLI_DONE) return result;
-  if (!llm->quiet) fprintf(stderr, "loading %s …\r", o->model);
-  sconce_model_desc model = {.path = o->model};
-  bool ok = cli_open_device(&llm->device, o->verbose, &err) == SCONCE_OK &&
-            sconce_model_open(&llm->model, llm->device, &model, &err) == SCONCE_OK &&
-            sconce_method_open(&llm->method, llm->model, o->method, &err) == SCONCE_OK;
+  const struct cli_load_desc load = {
+      .path = o->model, .method = o->method, .verbose = o->verbose, .quiet = llm->quiet};
+  bool ok = cli_load(&llm->load, &load, &err) == SCONCE_OK;
   if (ok) {
-    const bool software = sconce_device_describe(llm->device)->type == SCONCE_ADAPTER_SOFTWARE;
+    const sconce_device_info *device = sconce_device_describe(llm->load.device);
+    const bool software = device->type == SCONCE_ADAPTER_SOFTWARE;
     sconce_session_desc desc = {.host_chooses = software && sampler->temperature > 0,
-                                .method = llm->method,
-                                .model = llm->model,
+                                .model = llm->load.model,
+                                .method = o->method,
                                 .tokenizer = llm->tokenizer,
                                 .sampler = *sampler};
     ok = sconce_session_open(&llm->session, &desc, &err) == SCONCE_OK;
   }
-  if (!llm->quiet) fprintf(stderr, "\r\033[K");
   return ok ? CLI_DONE : cli_fail(&err);
 }
 
 void llm_close(struct llm *llm) {
   sconce_session_close(llm->session);
   sconce_tokenizer_close(llm->tokenizer);
-  sconce_method_close(llm->method);
-  sconce_model_close(llm->model);
-  sconce_device_close(llm->device);
+  cli_unload(&llm->load);
 }
 
 /* ---- the terminal ---------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
 #ifndef CLI_LLM_H
 #define CLI_LLM_H
 
-#include "cli.h"
+#include "load.h"
 #include "sconce_llm.h"
 
 /* Words of the command line, as given. */
@@ -24,9 +24,7 @@ struct llm_options {
 extern const char llm_options_help[];
 
 struct llm {
-  sconce_device *device;
-  sconce_model *model;
-  sconce_method *method;
+  struct cli_load load;
   sconce_tokenizer *tokenizer;
   sconce_session *session;
   bool quiet; /* no progress: not a terminal, or --json */
@@ -34,6 +32,8 @@ struct llm {
 
 /* Reads the sampler's numbers; CLI_USAGE with a complaint if one is wrong. */
 int llm_sampler(const struct llm_options *options, sconce_sampler_desc *out);
+/* The first tokenizer that lies beside the model. */
+bool llm_find_tokenizer(const char *model, char *out, size_t size);
 /* Opens everything, with progress on a terminal; says which tokenizer was taken if it had to look
  * for one. CLI_DONE, or CLI_FAILED after a complaint. */
 int llm_open(struct llm *llm, const struct llm_options *options,

@@ -1,6 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 /* sconce run: one method, inputs from files or made up, outputs printed, saved, timed. */
-#include "cli.h"
+#include "load.h"
 #include "sconce_dev.h"
 #include "tensor.h"
 
@@ -32,31 +32,37 @@ struct options {
   struct cli_list words, data, inputs;
 };
 
+struct job {
+  struct cli_load load;
+  sconce_state *state;
+  const sconce_method_info *info;
+};
+
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
-static bool set_input(sconce_method *method, uint32_t i, const char *word) {
-  sconce_tensor bound, tensor;
+static bool set_input(struct job *job, uint32_t i, const char *word) {
+  sconce_tensor tensor;
   void *data;
   sconce_error err = {0};
-  if (!sconce_method_input_info(method, i, &bound)) {
-    fprintf(stderr, "sconce: --input %s: the method has %u inputs\n", word,
-            sconce_method_n_inputs(method));
+  if (i >= job->info->n_inputs) {
+    fprintf(stderr, "sconce: --input %s: the method has %u inputs\n", word, job->info->n_inputs);
     return false;
   }
-  if (!(word ? input_make(word, &bound, &tensor, &data) : input_zeros(&bound, &tensor, &data)))
+  const sconce_tensor *bound = &job->info->inputs[i];
+  if (!(word ? input_make(word, bound, &tensor, &data) : input_zeros(bound, &tensor, &data)))
     return false;
-  sconce_status status = sconce_method_set_input(method, i, &tensor, &err);
+  sconce_status status = sconce_state_set_input(job->state, i, &tensor, &err);
   free(data);
   /* A scalar that was traced keeps its value, and refuses a zero that nobody asked for. */
-  if (status == SCONCE_OK || (!word && bound.rank == 0)) return true;
+  if (status == SCONCE_OK || (!word && bound->rank == 0)) return true;
   cli_fail(&err);
   return false;
 }
 
-static bool set_inputs(sconce_method *method, const struct cli_list *words) {
-  uint32_t n = sconce_method_n_inputs(method), given = (uint32_t)words->n;
-  for (uint32_t i = 0; i < n || i < given; i++)
-    if (!set_input(method, i, i < given ? words->items[i] : NULL)) return false;
+static bool set_inputs(struct job *job, const struct cli_list *words) {
+  const uint32_t given = (uint32_t)words->n;
+  for (uint32_t i = 0; i < job->info->n_inputs || i < given; i++)
+    if (!set_input(job, i, i < given ? words->items[i] : NULL)) return false;
   return true;
 }
 
@@ -89,16 +95,16 @@ static bool save(const char *folder, uint32_t i, const sconce_tensor *t) {
   return false;
 }
 
-static bool show_outputs(sconce_method *method, const char *folder) {
+static bool show_outputs(struct job *job, const char *folder) {
   if (folder && mkdir(folder, 0777) != 0 && errno != EEXIST) {
     fprintf(stderr, "sconce: %s: %s\n", folder, strerror(errno));
     return false;
   }
-  for (uint32_t i = 0; i < sconce_method_n_outputs(method); i++) {
+  for (uint32_t i = 0; i < job->info->n_outputs; i++) {
     sconce_tensor t;
     sconce_error err = {0};
     char dims[128];
-    if (sconce_method_output(method, i, &t, &err) != SCONCE_OK) return !cli_fail(&err);
+    if (sconce_state_output(job->state, i, &t, &err) != SCONCE_OK) return !cli_fail(&err);
     printf("output %u: %s %s", i, sconce_dtype_name(t.dtype), cli_dims(dims, &t));
     print_values(&t);
     if (folder && !save(folder, i, &t)) return false;
@@ -120,7 +126,7 @@ static int by_value(const void *a, const void *b) {
 }
 
 /* The first run, which may compile kernels, is told apart from the others. */
-static bool run_timed(sconce_method *method, long repeats) {
+static bool run_timed(sconce_state *state, long repeats) {
   sconce_error err = {0};
   double *ms = calloc((size_t)repeats + 1, sizeof *ms);
   if (!ms) {
@@ -130,7 +136,7 @@ static bool run_timed(sconce_method *method, long repeats) {
   sconce_status status = SCONCE_OK;
   for (long i = 0; i <= repeats && status == SCONCE_OK; i++) {
     double start = now_ms();
-    status = sconce_method_run(method, &err);
+    status = sconce_state_run(state, NULL, &err);
     ms[i] = now_ms() - start;
   }
   if (status == SCONCE_OK && repeats > 0) {
@@ -144,19 +150,19 @@ static bool run_timed(sconce_method *method, long repeats) {
   return status == SCONCE_OK;
 }
 
-static void print_stats(const sconce_method *method) {
+static void print_stats(const struct job *job) {
   sconce_stats s;
-  char a[32], b[32], c[32], d[32], e[32];
-  sconce_method_stats(method, &s);
+  char a[32], b[32], c[32], d[32], e[32], f[32];
+  sconce_state_stats(job->state, &s);
   sconce_load_times load;
-  sconce_method_load_times(method, &load);
+  sconce_method_load_times(job->load.method, &load);
   printf("load: %s to the device in %.1f ms (%.2f GB/s), kernels ready %.1f ms later\n",
          cli_bytes(a, load.uploaded), (double)load.upload_ns * 1e-6,
          load.upload_ns ? (double)load.uploaded / (double)load.upload_ns : 0,
          (double)load.compile_ns * 1e-6);
-  printf("GPU memory: %s persistent, %s transient, %s staging, %s parameters; host: %s\n",
-         cli_bytes(a, s.gpu_persistent), cli_bytes(b, s.gpu_transient), cli_bytes(c, s.gpu_staging),
-         cli_bytes(d, s.gpu_params), cli_bytes(e, s.host));
+  printf("GPU memory: %s weights, %s state, %s transient, %s staging, %s parameters; host: %s\n",
+         cli_bytes(a, s.gpu_weights), cli_bytes(b, s.gpu_state), cli_bytes(c, s.gpu_transient),
+         cli_bytes(d, s.gpu_staging), cli_bytes(e, s.gpu_params), cli_bytes(f, s.host));
   printf(
       "%u nodes, %u dispatches, %u nodes planned in the last call, %llu parameter slots written\n",
       s.nodes, s.dispatches, s.nodes_planned, (unsigned long long)s.params_written);
@@ -183,14 +189,14 @@ static void write_event(void *user, const char *node, const char *kernel, uint64
           (double)from * 1e-3, (double)(to - from) * 1e-3);
 }
 
-static bool profile(sconce_method *method, const char *path) {
+static bool profile(sconce_state *state, const char *path) {
   sconce_error err = {0};
   struct trace trace = {.file = fopen(path, "w")};
   if (!trace.file) {
     fprintf(stderr, "sconce: %s: %s\n", path, strerror(errno));
     return false;
   }
-  sconce_status status = sconce_method_profile(method, write_event, &trace, &err);
+  sconce_status status = sconce_state_profile(state, write_event, &trace, &err);
   fputs(trace.events ? "\n]\n" : "[]\n", trace.file);
   bool written = fclose(trace.file) == 0;
   if (!written) fprintf(stderr, "sconce: cannot write %s\n", path);
@@ -200,28 +206,25 @@ static bool profile(sconce_method *method, const char *path) {
 
 /* ---- the verb -------------------------------------------------------------------------------- */
 
-static int run_method(sconce_method *method, const struct options *o, long repeats) {
-  bool ok = set_inputs(method, &o->inputs) && run_timed(method, repeats) &&
-            show_outputs(method, o->output_dir);
-  if (ok && o->stats) print_stats(method);
-  if (ok && o->profile) ok = profile(method, o->profile);
+static int run_job(struct job *job, const struct options *o, long repeats) {
+  bool ok = set_inputs(job, &o->inputs) && run_timed(job->state, repeats) &&
+            show_outputs(job, o->output_dir);
+  if (ok && o->stats) print_stats(job);
+  if (ok && o->profile) ok = profile(job->state, o->profile);
   return ok ? CLI_DONE : CLI_FAILED;
 }
 
 static int run(const struct options *o, long repeats) {
-  sconce_device *device = NULL;
-  sconce_model *model = NULL;
-  sconce_method *method = NULL;
+  struct job job = {0};
   sconce_error err = {0};
-  sconce_model_desc desc = {
-      .path = o->words.items[0], .data_paths = o->data.items, .n_data_paths = (uint32_t)o->data.n};
-  sconce_status status = cli_open_device(&device, false, &err);
-  if (status == SCONCE_OK) status = sconce_model_open(&model, device, &desc, &err);
-  if (status == SCONCE_OK) status = sconce_method_open(&method, model, o->method, &err);
-  int result = status == SCONCE_OK ? run_method(method, o, repeats) : cli_fail(&err);
-  sconce_method_close(method);
-  sconce_model_close(model);
-  sconce_device_close(device);
+  const struct cli_load_desc desc = {
+      .path = o->words.items[0], .data = &o->data, .method = o->method};
+  sconce_status status = cli_load(&job.load, &desc, &err);
+  if (status == SCONCE_OK) status = sconce_state_open(&job.state, job.load.method, &err);
+  if (status == SCONCE_OK) job.info = sconce_method_describe(job.load.method);
+  int result = status == SCONCE_OK ? run_job(&job, o, repeats) : cli_fail(&err);
+  sconce_state_close(job.state);
+  cli_unload(&job.load);
   return result;
 }
 

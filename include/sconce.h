@@ -1,15 +1,28 @@
 /* Sconce: runs ExecuTorch models on any GPU through WebGPU.
  *
- * The world in one paragraph. A *device* is one GPU queue with its compiled kernels. Handles are
- * opened and closed in pairs; what a handle was opened from must outlive it. Every call that can
- * fail returns a sconce_status and fills an error that the caller owns (it may be NULL) with one
- * sentence that carries the values. Nothing aborts, nothing prints, and there are no globals.
+ * The world in one paragraph. A *device* is one GPU queue with its compiled kernels. A *model* is
+ * one program file and what it says about itself. A *method* is one of the model's functions on the
+ * device: planned, compiled, its weights uploaded. A *state* is what changes from call to call:
+ * inputs, KV caches, live shapes, calls in flight; a method can have several, each as if it were
+ * alone. Weights are on the device once, whatever is open.
  *
- * Threads: a handle is used by one thread at a time; different devices are independent. Opening a
- * method compiles kernels on threads that end before it returns (see no_threads); allocator and log
- * are called on the caller's thread alone.
+ * Handles are opened and closed in pairs, and closed in any order: what others were opened from
+ * stays until they are closed too. Every call that can fail returns a sconce_status and fills an
+ * error that the caller owns (it may be NULL) with one sentence that carries the values. Nothing
+ * aborts, nothing prints, and there are no globals.
+ *
+ * Opening never has to block: X_begin returns at once, X_poll goes on a little and says how far it
+ * is, and X_close at any moment gives up. X_open is the loop over the two.
+ *
+ * Threads: handles of one device may be used from several threads at once, but each single handle
+ * by one thread at a time. Where a call waits for the device, other threads' calls go on. The
+ * allocator and the log must allow for that; with one thread they are called on that thread alone.
+ * Opening a method compiles kernels on threads of its own, unless no_threads says otherwise.
+ *
  * Descriptors: zero-initialise them; a zero field means its default.
- */
+ *
+ * Versions before 1.0: a change of the second number may change anything; a change of the third
+ * only adds functions, and leaves every struct of this header as it is. */
 #ifndef SCONCE_H
 #define SCONCE_H
 
@@ -21,7 +34,12 @@
 extern "C" {
 #endif
 
-#if defined(SCONCE_BUILD) && (defined(__GNUC__) || defined(__clang__))
+/* A program that links the Windows DLL defines SCONCE_SHARED. */
+#if defined(_WIN32) && defined(SCONCE_BUILD)
+#define SCONCE_API __declspec(dllexport)
+#elif defined(_WIN32) && defined(SCONCE_SHARED)
+#define SCONCE_API __declspec(dllimport)
+#elif defined(SCONCE_BUILD) && (defined(__GNUC__) || defined(__clang__))
 #define SCONCE_API __attribute__((visibility("default")))
 #else
 #define SCONCE_API
@@ -32,10 +50,15 @@ extern "C" {
 #define SCONCE_CHECK
 #endif
 
-#define SCONCE_VERSION "0.1.0"
+#define SCONCE_VERSION_MAJOR 0
+#define SCONCE_VERSION_MINOR 2
+#define SCONCE_VERSION_PATCH 0
+#define SCONCE_VERSION "0.2.0"
 
-/* The version of the library that is linked, which may differ from the header's. */
+/* The version of the library that is linked, which may differ from the header's: as text, and as
+ * 10,000 major + 100 minor + patch. */
 SCONCE_API const char *sconce_version(void);
+SCONCE_API uint32_t sconce_version_number(void);
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
@@ -51,7 +74,7 @@ typedef enum sconce_status {
   SCONCE_GPU_ERROR,     /* the device rejected a shader or a command; the driver's words follow */
   SCONCE_DEVICE_LOST,   /* the device is gone; close everything that was opened on it */
   SCONCE_IO_ERROR,      /* the operating system could not open, read or write */
-  SCONCE_CANCELLED,     /* the caller asked for it */
+  SCONCE_CANCELLED,     /* a callback of the caller, or sconce_session_cancel, asked for it */
   SCONCE_WRONG_RESULT,  /* a check computed something else than its golden says */
 } sconce_status;
 
@@ -101,8 +124,9 @@ typedef struct sconce_device_desc {
                             SCONCE_DISABLE names is disabled as well */
   const char *limits;    /* caps, "storage_binding=1048576,…" or "default" for WebGPU's default
                             limits; SCONCE_LIMITS applies as well, the lower cap wins */
-  const char *no_fusion; /* fusions not to make: "join,swiglu,residual,norm,rotary", or "all"; what
-                            SCONCE_NO_FUSION names is not made either; results differ by rounding */
+  const char *no_fusion; /* fusions not to make, by their names in docs/architecture.md,
+                            separated by commas, or "all"; what SCONCE_NO_FUSION names is not made
+                            either; results differ by rounding */
   bool no_threads;       /* start none of our own */
   sconce_allocator allocator; /* default: the C library's */
   sconce_log log;
@@ -117,6 +141,7 @@ typedef enum sconce_adapter_type {
 
 /* What a device is and what it lets kernels do. All strings end with a NUL. */
 typedef struct sconce_device_info {
+  uint32_t index; /* among sconce_adapters */
   char name[128]; /* "NVIDIA H200", "llvmpipe (LLVM 15.0.6, 256 bits)" */
   char driver[192];
   char vendor[64];
@@ -141,12 +166,17 @@ typedef struct sconce_device_info {
 SCONCE_API SCONCE_CHECK sconce_status sconce_device_open(sconce_device **out,
                                                          const sconce_device_desc *desc,
                                                          sconce_error *err);
-/* NULL is fine; a lost device can be closed like any other. */
+/* The same in steps: until poll has said *done the handle can only be polled and closed. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_device_begin(sconce_device **out,
+                                                          const sconce_device_desc *desc,
+                                                          sconce_error *err);
+SCONCE_API SCONCE_CHECK sconce_status sconce_device_poll(sconce_device *device, bool *done,
+                                                         sconce_error *err);
+/* A lost device can be closed like any other. NULL is fine, here as in every close. */
 SCONCE_API void sconce_device_close(sconce_device *device);
 
+/* Valid until close. */
 SCONCE_API const sconce_device_info *sconce_device_describe(const sconce_device *device);
-/* Its index among sconce_adapters. */
-SCONCE_API uint32_t sconce_device_adapter(const sconce_device *device);
 
 /* Calls `each` once per adapter that the library offers, in the order of the indices that
  * sconce_device_desc.adapter accepts; the limits are those of the adapter, uncapped. */
@@ -155,33 +185,74 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_adapters(const sconce_device_desc *
                                                                    const sconce_device_info *info),
                                                       void *user, sconce_error *err);
 
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* Where a file's bytes come from. Of a file that is read nothing is held but its program part and
+ * 16 MiB on their way. */
+enum { SCONCE_PIECE_MAX = 16 << 20 };
+typedef struct sconce_file {
+  const char *path; /* read in pieces; one that becomes shorter meanwhile is an error. Or */
+  const void *data; /* memory of `size` bytes, borrowed until close; or */
+  uint64_t size;    /* of data, of what `read` reads, or of what will be handed in */
+  /* reads at most SCONCE_PIECE_MAX bytes; anything but SCONCE_OK stops the opening. Or, with a size
+   * and nothing else, pieces are handed in: see sconce_model_give. */
+  sconce_status (*read)(void *user, uint64_t offset, void *out, size_t size);
+  void *user;
+} sconce_file;
+
 /* ---- model ----------------------------------------------------------------------------------- */
 
-/* One .pte file (and its .ptd files), verified and mapped. Its methods are opened one by one. */
+/* One .pte file (and its .ptd files), verified. Its methods are opened one by one. */
 typedef struct sconce_model sconce_model;
 
 typedef struct sconce_model_desc {
-  const char *path; /* mapped; or */
-  const void *data; /* borrowed until sconce_model_close; or */
-  size_t size;
-  /* called while the model is opened, for the whole file; return anything but SCONCE_OK to stop */
-  sconce_status (*read)(void *user, uint64_t offset, void *out, size_t size);
-  void *read_user;
-  uint64_t read_size;
-  const char *const *data_paths; /* .ptd files */
-  uint32_t n_data_paths;
+  sconce_file program;           /* the .pte */
+  const sconce_file *data_files; /* .ptd files */
+  uint32_t n_data_files;
+  /* What a method of it may take; more is an error that names both numbers. */
+  uint64_t max_device_bytes; /* weights, intermediate results and one state; default: 64 GiB, and
+                                weights of at most 4 times the files' size and 64 MiB */
+  uint32_t max_nodes;        /* of its graph, delegates inlined; default 100,000 */
 } sconce_model_desc;
+
+/* How far an opening is. */
+typedef struct sconce_progress {
+  bool done;
+  uint64_t bytes_done, bytes_all; /* that must be read, or brought to the device */
+  uint32_t kernels_done, kernels_all;
+  /* What must be handed in before it can go on; size 0: nothing, poll again. */
+  struct {
+    uint32_t file; /* 0: the program, 1 + i: data file i */
+    uint64_t offset;
+    size_t size; /* at most SCONCE_PIECE_MAX */
+  } wants;
+} sconce_progress;
 
 /* Reads and verifies; nothing goes to the device yet. On failure *out is NULL. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_model_open(sconce_model **out, sconce_device *device,
                                                         const sconce_model_desc *desc,
                                                         sconce_error *err);
-/* After the methods that were opened on it. NULL is fine. */
+/* The same in steps: until poll has said done the handle can only be polled, given bytes, and
+ * closed. After a failure it can only be closed. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_model_begin(sconce_model **out, sconce_device *device,
+                                                         const sconce_model_desc *desc,
+                                                         sconce_error *err);
+SCONCE_API SCONCE_CHECK sconce_status sconce_model_poll(sconce_model *model,
+                                                        sconce_progress *progress,
+                                                        sconce_error *err);
+/* Hands in what sconce_progress.wants asked for, of the model or of one of its methods that is
+ * being opened: all of it, or its beginning, and later the rest. The bytes are copied. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_model_give(sconce_model *model, uint32_t file,
+                                                        uint64_t offset, const void *data,
+                                                        size_t size, sconce_error *err);
 SCONCE_API void sconce_model_close(sconce_model *model);
 
-SCONCE_API uint32_t sconce_model_n_methods(const sconce_model *model);
-/* Valid until the model is closed; NULL if there is no such method. */
-SCONCE_API const char *sconce_model_method_name(const sconce_model *model, uint32_t i);
+/* Valid until close. */
+typedef struct sconce_model_info {
+  uint32_t n_methods;
+  const char *const *methods; /* their names */
+} sconce_model_info;
+SCONCE_API const sconce_model_info *sconce_model_describe(const sconce_model *model);
 
 /* A number that the program states about itself through a method without inputs, such as
  * get_max_seq_len or (several outputs) get_eos_ids. SCONCE_UNSUPPORTED: no such method or output.
@@ -223,105 +294,129 @@ typedef struct sconce_tensor {
 
 /* ---- method ---------------------------------------------------------------------------------- */
 
-/* One method of a model on the device: its weights, its state (KV caches), its live shapes. */
+/* One method of a model, ready to run: planned, its kernels compiled, its weights on the device. A
+ * method that is open already is opened again at no cost. */
 typedef struct sconce_method sconce_method;
 
-/* Plans the method and uploads its weights. name NULL: "forward". Error sentences name the
- * operator or tensor that stands in the way. */
+/* name NULL: "forward". Error sentences name the operator or tensor that stands in the way. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_method_open(sconce_method **out, sconce_model *model,
                                                          const char *name, sconce_error *err);
+/* The same in steps, as for a model: the bytes are those of weights. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_method_begin(sconce_method **out, sconce_model *model,
+                                                          const char *name, sconce_error *err);
+SCONCE_API SCONCE_CHECK sconce_status sconce_method_poll(sconce_method *method,
+                                                         sconce_progress *progress,
+                                                         sconce_error *err);
 SCONCE_API void sconce_method_close(sconce_method *method);
 
-SCONCE_API uint32_t sconce_method_n_inputs(const sconce_method *method);
-SCONCE_API uint32_t sconce_method_n_outputs(const sconce_method *method);
-/* What input or output i looks like: dtype and upper bounds of the dims; data is NULL. A scalar has
- * rank 0. false: no such i. */
-SCONCE_API bool sconce_method_input_info(const sconce_method *method, uint32_t i,
-                                         sconce_tensor *out);
-SCONCE_API bool sconce_method_output_info(const sconce_method *method, uint32_t i,
-                                          sconce_tensor *out);
+typedef struct sconce_method_info {
+  const char *name;
+  uint32_t n_inputs, n_outputs;
+  /* What inputs and outputs look like: dtype and upper bounds of the dims; data is NULL. A scalar
+   * has rank 0. */
+  const sconce_tensor *inputs, *outputs;
+  const bool *dynamic; /* (n_inputs) may its dims be smaller than these? Else they are its dims */
+  bool can_draw;       /* a language model (ids in, logits out, KV caches): see sconce_draw */
+} sconce_method_info;
+/* Valid until close. */
+SCONCE_API const sconce_method_info *sconce_method_describe(const sconce_method *method);
 
-/* Copies (and converts) the data; the input keeps it for later calls too. dtype as input_info says,
- * or another integer type for an integer input; each dim from 0 to its bound, the rank as it is.
+/* ---- state ----------------------------------------------------------------------------------- */
+
+/* What changes from call to call. Opening one costs its own memory and compiles nothing. */
+typedef struct sconce_state sconce_state;
+
+SCONCE_API SCONCE_CHECK sconce_status sconce_state_open(sconce_state **out, sconce_method *method,
+                                                        sconce_error *err);
+/* Gives up the calls that are running. */
+SCONCE_API void sconce_state_close(sconce_state *state);
+
+/* Copies (and converts) the data; the input keeps it for later calls too. dtype as the method says,
+ * or another integer type for an integer input; the rank as it is, each dim from 0 to its bound, or
+ * its bound where the input is not dynamic; size the bytes that the dims need.
  * On failure the input keeps what it had. */
-SCONCE_API SCONCE_CHECK sconce_status sconce_method_set_input(sconce_method *method, uint32_t i,
-                                                              const sconce_tensor *tensor,
-                                                              sconce_error *err);
-
-/* Runs and waits. A failed call leaves shapes, scalars and the method as they were before it,
- * except for what the device may have written into state. */
-SCONCE_API SCONCE_CHECK sconce_status sconce_method_run(sconce_method *method, sconce_error *err);
-/* The same in parts: begin submits, poll asks (*done), cancel gives up waiting. Up to
- * SCONCE_CALLS_MAX calls may be begun before the first is waited for: the device works through them
- * in order, poll and wait are about the oldest, cancel about all of them. */
-enum { SCONCE_CALLS_MAX = 4 };
-SCONCE_API SCONCE_CHECK sconce_status sconce_method_begin(sconce_method *method, sconce_error *err);
-SCONCE_API SCONCE_CHECK sconce_status sconce_method_poll(sconce_method *method, bool *done,
-                                                         sconce_error *err);
-SCONCE_API SCONCE_CHECK sconce_status sconce_method_wait(sconce_method *method, sconce_error *err);
-SCONCE_API void sconce_method_cancel(sconce_method *method);
-
-/* Output i of the last call that was waited for, with its live dims; the data is valid until the
- * next begin or wait. */
-SCONCE_API SCONCE_CHECK sconce_status sconce_method_output(sconce_method *method, uint32_t i,
-                                                           sconce_tensor *out, sconce_error *err);
-
-/* Output `output` of the last call becomes input `input` of the next ones, without leaving the
+SCONCE_API SCONCE_CHECK sconce_status sconce_state_set_input(sconce_state *state, uint32_t i,
+                                                             const sconce_tensor *tensor,
+                                                             sconce_error *err);
+/* Output `output` of the last call of `from` becomes input `input` of the next ones of `state`,
+ * without leaving the device. The two may be one state, or of different methods and models of one
  * device; same dtype inside, dims within the input's bounds. */
-SCONCE_API SCONCE_CHECK sconce_status sconce_method_feed(sconce_method *method, uint32_t output,
-                                                         uint32_t input, sconce_error *err);
-/* Leaves output i on the device from now on, or reads it back again: sconce_method_output then
- * gives its dims and no data. */
-SCONCE_API SCONCE_CHECK sconce_status sconce_method_keep_output(sconce_method *method, uint32_t i,
-                                                                bool on_device, sconce_error *err);
+SCONCE_API SCONCE_CHECK sconce_status sconce_state_feed(sconce_state *state, uint32_t input,
+                                                        sconce_state *from, uint32_t output,
+                                                        sconce_error *err);
 
-/* A language model (ids in, logits out, state) can choose the next token on the device and take it
- * as the next call's ids, so that calls follow each other without waiting for the host. */
+/* A language model can choose the next token on the device and take it as the next call's ids, so
+ * that calls follow each other without waiting for the host. */
 typedef struct sconce_draw {
   uint64_t seed, position; /* of the token that is chosen */
   float temperature;       /* 0: the highest logit wins */
   uint32_t top_k;          /* 0: all */
-  float top_p, min_p;      /* top_p 1: all; min_p 0: all */
+  float top_p, min_p;      /* 0: all, as in a sampler; top_p 1: all */
 } sconce_draw;
-SCONCE_API bool sconce_method_draws(const sconce_method *method); /* can it? */
-/* From the next begin on each call chooses a token from its last row of logits, as
- * sconce_sampler_choose does; NULL: no more. */
-SCONCE_API SCONCE_CHECK sconce_status sconce_method_draw(sconce_method *method,
-                                                         const sconce_draw *how, sconce_error *err);
-/* The next call's ids are the one token that the call begun last chooses. */
-SCONCE_API SCONCE_CHECK sconce_status sconce_method_feed_token(sconce_method *method,
-                                                               sconce_error *err);
-/* What the last call that was waited for chose; -1: nothing. */
-SCONCE_API int32_t sconce_method_token(const sconce_method *method);
 
-/* Puts state (KV caches) back to its initial values. */
-SCONCE_API SCONCE_CHECK sconce_status sconce_method_reset(sconce_method *method, sconce_error *err);
+/* One call. NULL where one is asked for means all zero. */
+typedef struct sconce_call {
+  bool keep_outputs;       /* outputs stay on the device: no data, but they can be fed */
+  uint32_t last_rows;      /* read back only so many rows from the end of each output: of its last
+                              dim but one, where all before that are 1; 0: all */
+  const sconce_draw *draw; /* choose a token from the last row of logits, as sconce_sampler_choose
+                              does; NULL: none */
+  bool feed_token;         /* the ids are the one token that the call begun last chooses */
+} sconce_call;
 
-/* State as bytes: everything that a call may change and a later one may see. */
-SCONCE_API size_t sconce_method_state_size(const sconce_method *method);
-SCONCE_API SCONCE_CHECK sconce_status sconce_method_get_state(sconce_method *method, void *out,
-                                                              size_t size, sconce_error *err);
-SCONCE_API SCONCE_CHECK sconce_status sconce_method_set_state(sconce_method *method,
-                                                              const void *data, size_t size,
-                                                              sconce_error *err);
+/* Runs and waits. A failed call leaves shapes, scalars and the state as they were before it,
+ * except for what the device may have written into KV caches and the like. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_state_run(sconce_state *state, const sconce_call *call,
+                                                       sconce_error *err);
+/* The same in parts: begin submits, poll asks (*done), wait waits, cancel gives up. Up to
+ * SCONCE_CALLS_MAX calls may be begun before the first is waited for: the device works through them
+ * in order, poll and wait are about the oldest, cancel about all of them. */
+enum { SCONCE_CALLS_MAX = 4 };
+SCONCE_API SCONCE_CHECK sconce_status sconce_state_begin(sconce_state *state,
+                                                         const sconce_call *call,
+                                                         sconce_error *err);
+SCONCE_API SCONCE_CHECK sconce_status sconce_state_poll(sconce_state *state, bool *done,
+                                                        sconce_error *err);
+SCONCE_API SCONCE_CHECK sconce_status sconce_state_wait(sconce_state *state, sconce_error *err);
+SCONCE_API void sconce_state_cancel(sconce_state *state);
 
-/* Bytes and counts; what is on the device is really there. */
+/* Output i of the last call that was waited for, with its live dims; the data is valid until the
+ * next begin or wait, and NULL if the output stayed on the device. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_state_output(sconce_state *state, uint32_t i,
+                                                          sconce_tensor *out, sconce_error *err);
+/* The token that the last call waited for chose; -1: none. */
+SCONCE_API int32_t sconce_state_token(const sconce_state *state);
+
+/* Puts KV caches and other buffers back to their initial values. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_state_reset(sconce_state *state, sconce_error *err);
+
+/* Everything that a call may change and a later one may see, as bytes. */
+SCONCE_API size_t sconce_state_size(const sconce_state *state);
+SCONCE_API SCONCE_CHECK sconce_status sconce_state_save(sconce_state *state, void *out, size_t size,
+                                                        sconce_error *err);
+SCONCE_API SCONCE_CHECK sconce_status sconce_state_restore(sconce_state *state, const void *data,
+                                                           size_t size, sconce_error *err);
+
+/* Bytes and counts of what is alive now. */
 typedef struct sconce_stats {
-  uint64_t gpu_persistent, gpu_transient, gpu_staging, gpu_params; /* bytes, whole device */
-  uint64_t host;           /* bytes of the method's own arena, the mapped file not counted */
+  /* on the whole device */
+  uint64_t gpu_weights, gpu_state, gpu_transient, gpu_staging, gpu_params; /* bytes */
+  uint32_t gpu_buffers, gpu_groups, gpu_kernels;
+  uint64_t gpu_objects_made; /* buffers and bind groups, since the device was opened */
+  /* of this state */
+  uint64_t own;            /* bytes on the device that go when it is closed */
+  uint64_t host;           /* bytes of host memory */
   uint32_t nodes;          /* of the graph */
   uint32_t dispatches;     /* of the last call */
   uint32_t nodes_planned;  /* nodes whose shape or scalars changed in the last call */
-  uint64_t params_written; /* parameter slots rewritten since the method was opened */
-  uint32_t gpu_buffers, gpu_groups, gpu_kernels; /* objects alive, whole device */
-  uint64_t gpu_objects_made; /* buffers and groups made since the device was opened */
+  uint64_t params_written; /* parameter slots rewritten so far */
 } sconce_stats;
-SCONCE_API void sconce_method_stats(const sconce_method *method, sconce_stats *out);
+SCONCE_API void sconce_state_stats(const sconce_state *state, sconce_stats *out);
 
-/* Runs the method as it is set and times each dispatch by the device's clock. Calls each in order;
+/* Runs the state as it is set and times each dispatch by the device's clock. Calls each in order;
  * times are nanoseconds since the first dispatch. Needs timestamps. */
-SCONCE_API SCONCE_CHECK sconce_status sconce_method_profile(
-    sconce_method *method,
+SCONCE_API SCONCE_CHECK sconce_status sconce_state_profile(
+    sconce_state *state,
     void (*each)(void *user, const char *node, const char *kernel, uint64_t from, uint64_t to),
     void *user, sconce_error *err);
 

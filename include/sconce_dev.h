@@ -18,7 +18,7 @@ typedef struct sconce_dispatch_costs {
   double dependent_wall_us;   /* chain / dispatches, until the host knows it is done */
   double split_wall_us;       /* the same chain in 8 submits */
   double independent_wall_us; /* own output buffers, nothing depends on anything */
-  double independent_gpu_us;  /* the same by the device\'s clock */
+  double independent_gpu_us;  /* the same by the device's clock */
   double submit_map_us;       /* one dispatch, submit, readback of 4 bytes: begin and poll */
   double write_us;            /* a queued write of 256 bytes */
 } sconce_dispatch_costs;
@@ -85,20 +85,20 @@ typedef struct sconce_load_times {
 } sconce_load_times;
 SCONCE_API void sconce_method_load_times(const sconce_method *method, sconce_load_times *out);
 
-/* Where the host's time went in the calls of a method since it was opened; nanoseconds. */
+/* Where the host's time went in the calls of a state since it was opened; nanoseconds. */
 typedef struct sconce_call_times {
   uint64_t calls;     /* that were begun */
   uint64_t plan_ns;   /* shapes and dispatches of what changed, inputs written */
   uint64_t bind_ns;   /* dispatches bound to buffers */
   uint64_t submit_ns; /* parameters written, commands encoded and submitted */
-  uint64_t wait_ns;   /* in sconce_method_wait, until the outputs were there */
+  uint64_t wait_ns;   /* in sconce_state_wait, until the outputs were there */
 } sconce_call_times;
-SCONCE_API void sconce_method_times(const sconce_method *method, sconce_call_times *out);
+SCONCE_API void sconce_state_times(const sconce_state *state, sconce_call_times *out);
 
-/* Runs the method as it is set, all dispatches in one pass, and times that by the device's clock.
- * sconce_method_profile, with a pass for each, says how it divides. Needs timestamps. */
-SCONCE_API SCONCE_CHECK sconce_status sconce_method_time_pass(sconce_method *method, uint64_t *ns,
-                                                              sconce_error *err);
+/* Runs the state as it is set, all dispatches in one pass, and times that by the device's clock.
+ * sconce_state_profile, with a pass for each, says how it divides. Needs timestamps. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_state_time_pass(sconce_state *state, uint64_t *ns,
+                                                             sconce_error *err);
 
 /* Compiles every row of every kernel table that the device can run; with `null_adapter` on Dawn's
  * Null adapter, where every row can be compiled and nothing runs. Calls each with the row's label
@@ -146,11 +146,10 @@ typedef enum sconce_inspect_format {
 } sconce_inspect_format;
 
 typedef struct sconce_inspect_desc {
-  const char *path; /* a .pte, a .ptd or the blob of a VulkanBackend delegate; or */
-  const void *data;
-  size_t size;
-  const char *const *data_paths; /* .ptd files of a program */
-  uint32_t n_data_paths;
+  sconce_file file; /* a .pte, a .ptd or the blob of a VulkanBackend delegate: a path or
+                       memory */
+  const sconce_file *data_files; /* .ptd files of a program */
+  uint32_t n_data_files;
   const char *method; /* default: all; of a plan: forward */
   sconce_inspect_format format;
   /* Of a plan: the inputs from the first on; others have their largest dims and are 0. Dims of 1 in

@@ -4,7 +4,7 @@
  * of the four formats it is shows in its content. It turns text into ids and ids into text. What it
  * returns by pointer (ids, text, names) it owns; the comment says until when. A *sampler* picks the
  * next id from a row of logits and remembers nothing: the same seed, position and input give the
- * same choice. *Chat* renders messages the way a family of models was trained.
+ * same choice. *Chat* renders messages the way a model was trained, by its own template.
  *
  * Text is UTF-8 with an explicit size and may contain NUL. Bytes that are no valid UTF-8 are read
  * as U+FFFD, one per invalid sequence, as the tokenizers' originals do. Ids are int32_t; -1 is no
@@ -24,7 +24,8 @@ typedef struct sconce_tokenizer sconce_tokenizer;
 
 typedef struct sconce_tokenizer_desc {
   const char *path; /* a file: SentencePiece .model, llama2.c .bin, Hugging Face tokenizer.json,
-                       tiktoken .model of Llama 3; tokenizer_config.json beside it is read too */
+                       tiktoken .model of Llama 3; tokenizer_config.json and chat_template.jinja
+                       beside it are read too */
   const void *data; /* or its bytes, borrowed during the call */
   size_t size;
   const void *config; /* with data: the bytes of a tokenizer_config.json, or NULL */
@@ -38,7 +39,8 @@ typedef struct sconce_tokenizer_info {
   uint32_t n_vocab; /* ids are below this; a model's logits may have more */
   int32_t bos, eos; /* -1: none */
   bool add_bos;     /* the model expects bos in front of a text */
-  const char *chat_template; /* the file's own Jinja text, or NULL */
+  const char *chat_template;       /* the model's own, Jinja text, or NULL */
+  const char *chat_template_error; /* why chat cannot use it, or NULL */
 } sconce_tokenizer_info;
 
 /* On failure *out is NULL and nothing is kept. */
@@ -111,21 +113,40 @@ typedef struct sconce_message {
   size_t size; /* of content; 0: up to its NUL */
 } sconce_message;
 
+typedef enum sconce_think {
+  SCONCE_THINK_DEFAULT = 0, /* as the template has it */
+  SCONCE_THINK_ON,          /* enable_thinking is true */
+  SCONCE_THINK_OFF,
+} sconce_think;
+
+/* How a conversation is written: by a family's rules, or by a template, the language of which is
+ * the part of Jinja that models' own templates use. Without either it is the tokenizer's own
+ * template if it has one that can be used, else a family. */
 typedef struct sconce_chat_desc {
   const char *family; /* "chatml", "smollm2", "llama3", "llama2", "plain"; default: what the file's
                          chat template or its vocabulary shows */
   const sconce_message *messages;
   size_t n_messages;
-  bool closed; /* do not open the assistant's turn at the end */
+  bool closed;               /* do not open the assistant's turn at the end */
+  const char *chat_template; /* Jinja text */
+  const char *conversation;  /* JSON, instead of messages: an object with "messages" as templates
+                                expect them (also tool calls and results), and more variables of a
+                                template: "tools", "enable_thinking", … */
+  const char *tools;         /* JSON: a list of what the model may call */
+  sconce_think think;
+  int64_t date; /* what strftime_now shows, in seconds since 1970 on the local clock; 0: now */
 } sconce_chat_desc;
 
-/* The family that a descriptor without one would get; never NULL. */
+/* The family that a descriptor without one gets where no template can be used; never NULL. */
 SCONCE_API const char *sconce_chat_family(const sconce_tokenizer *tokenizer);
 /* The name of the i-th known family, NULL past the last. */
 SCONCE_API const char *sconce_chat_family_name(size_t i);
 
 /* The rendered conversation as text with special tokens written out, or as ids; both valid until
- * the next call with this tokenizer. As ids, what a message contains is never a special token. */
+ * the next call with this tokenizer. As ids, only what a family or a template itself wrote is a
+ * special token; what came from messages, tools and other variables never is, whatever the template
+ * did to it. (Well-known roles are no one's text: "<|" + role + "|>" may be a token.) Templates run
+ * within limits: 50 million steps, 64 MiB of text, 512 MiB of memory. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_chat_text(sconce_tokenizer *tokenizer,
                                                        const sconce_chat_desc *desc,
                                                        const char **text, size_t *size,
@@ -183,8 +204,8 @@ SCONCE_API uint32_t sconce_random(uint64_t seed, uint64_t position);
 typedef struct sconce_session sconce_session;
 
 typedef struct sconce_session_desc {
-  sconce_method *method;       /* of an exported language model; used by this session alone */
-  const sconce_model *model;   /* for what the program states about itself */
+  sconce_model *model;         /* an exported language model; many sessions can share it */
+  const char *method;          /* default "forward" */
   sconce_tokenizer *tokenizer; /* for text and for the ids that end it; may be NULL */
   sconce_sampler_desc sampler; /* n_vocab is filled in */
   bool host_chooses; /* no work ahead: where the device is the CPU, drawing there costs more
@@ -199,21 +220,29 @@ typedef struct sconce_session_info {
   uint32_t position; /* ids so far: the next one goes here */
 } sconce_session_info;
 
-/* Everything that was opened for it must outlive the session. */
+/* Opens the method, which takes long the first time only, and a state of its own. The tokenizer
+ * must outlive the session. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_session_open(sconce_session **out,
                                                           const sconce_session_desc *desc,
                                                           sconce_error *err);
 SCONCE_API void sconce_session_close(sconce_session *session);
-SCONCE_API sconce_session_info sconce_session_describe(const sconce_session *session);
+/* Valid until close; `position` moves with the session. */
+SCONCE_API const sconce_session_info *sconce_session_describe(const sconce_session *session);
+/* The state that it runs on, for sconce_state_stats and the like; it belongs to the session. */
+SCONCE_API sconce_state *sconce_session_state(sconce_session *session);
 /* The ids so far, oldest first; valid until the session changes. */
 SCONCE_API const int32_t *sconce_session_ids(const sconce_session *session, size_t *n);
 
 /* Makes the timeline equal to these ids and computes the logits after the last one. What it has in
  * common with the timeline's beginning is kept, so that a chat's next turn costs only what is new.
- * `progress` (may be NULL) is called after each chunk with ids done and ids to do. */
+ * `progress` (may be NULL) is called after each chunk with ids done and ids to do; where it returns
+ * false the prompt ends there with SCONCE_CANCELLED, and what was computed stays. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_session_prompt(
     sconce_session *session, const int32_t *ids, size_t n,
-    void (*progress)(void *user, size_t done, size_t all), void *user, sconce_error *err);
+    bool (*progress)(void *user, size_t done, size_t all), void *user, sconce_error *err);
+/* Makes the prompt or generation that another thread is waiting for, or the next one, end as soon
+ * as it can with SCONCE_CANCELLED. May be called from any thread and from a signal handler. */
+SCONCE_API void sconce_session_cancel(sconce_session *session);
 /* Adds one id behind the timeline. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_session_append(sconce_session *session, int32_t id,
                                                             sconce_error *err);
@@ -253,7 +282,7 @@ typedef struct sconce_generate_desc {
   const char *const *stops;
   size_t n_stops;
   bool ignore_end;                                       /* go on after an end id */
-  void (*progress)(void *user, size_t done, size_t all); /* of the prompt */
+  bool (*progress)(void *user, size_t done, size_t all); /* of the prompt; false: stop */
   /* Text as it comes: valid UTF-8, never a part of a stop string. id -1: text held back earlier.
    * Return false to stop. May be NULL. */
   bool (*on_text)(void *user, const char *text, size_t size, sconce_choice choice);

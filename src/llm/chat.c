@@ -1,6 +1,7 @@
-/* Chat: how a family of models writes messages. A conversation is rendered as parts, special tokens
- * and text; as ids only what the family's own markup names becomes a special token, so that a
- * message cannot close its turn and open another. */
+/* Chat: how a family of models writes messages, for models without a template of their own (that is
+ * template.c's). A conversation is rendered as parts, special tokens and text; as ids only what the
+ * family's own markup names becomes a special token, so that a message cannot close its turn and
+ * open another. */
 #include "llm/tokenizer.h"
 
 /* ---- where parts go -------------------------------------------------------------------------- */
@@ -180,13 +181,44 @@ const char *sconce_chat_family(const sconce_tokenizer *t) {
   return sconce_tokenizer_special(t, "<gh_stars>") >= 0 ? "smollm2" : "chatml";
 }
 
-static sconce_status render(sconce_tokenizer *t, const sconce_chat_desc *desc, bool as_ids,
-                            sconce_error *err) {
-  const char *name = desc->family ? desc->family : sconce_chat_family(t);
-  t->ids.n = t->out.n = 0;
-  for (size_t i = 0; i < desc->n_messages; i++)
-    if (!desc->messages[i].role || (!desc->messages[i].content && desc->messages[i].size))
-      return fail(err, SCONCE_BAD_ARGUMENT, "message %zu has no role or no content", i);
+/* A message that is a role and a text. */
+static sconce_status read_message(struct json v, size_t i, struct arena *arena, sconce_message *out,
+                                  sconce_error *err) {
+  struct json role = json_member(v, "role"), content = json_member(v, "content");
+  if (!json_is_string(role) || !json_is_string(content) || json_member(v, "tool_calls").at)
+    return fail(err, SCONCE_UNSUPPORTED,
+                "message %zu is more than a role and a text, which needs a template", i);
+  struct text text = json_text(content, arena);
+  *out = (sconce_message){json_text(role, arena).data, text.data, text.size};
+  if (out->role && out->content) return SCONCE_OK;
+  return fail(err, SCONCE_NO_MEMORY, "out of memory for a conversation");
+}
+
+/* What a family can make of a conversation in JSON. */
+static sconce_status read_conversation(const char *text, struct arena *arena,
+                                       sconce_chat_desc *desc, sconce_error *err) {
+  struct json root;
+  struct json_walk w;
+  TRY(json_check(text_of(text), &root, err));
+  struct json messages = json_member(root, "messages");
+  if (!json_is_array(messages))
+    return fail(err, SCONCE_BAD_ARGUMENT, "the conversation is no object with \"messages\"");
+  if (!json_is_null(json_member(root, "tools")) || json_member(root, "enable_thinking").at)
+    return fail(err, SCONCE_UNSUPPORTED, "tools and a choice about thinking need a template");
+  struct json prompt = json_member(root, "add_generation_prompt");
+  if (prompt.at && !json_is_true(prompt)) desc->closed = true;
+  sconce_message *all = arena_new(arena, sconce_message, json_count(messages));
+  if (!all) return fail(err, SCONCE_NO_MEMORY, "out of memory for a conversation");
+  for (json_begin(&w, messages); json_next(&w); desc->n_messages++)
+    TRY(read_message(w.value, desc->n_messages, arena, &all[desc->n_messages], err));
+  desc->messages = all;
+  return SCONCE_OK;
+}
+
+static sconce_status render_by(sconce_tokenizer *t, const char *name, const sconce_chat_desc *desc,
+                               bool as_ids, sconce_error *err) {
+  if (desc->tools || desc->think)
+    return fail(err, SCONCE_UNSUPPORTED, "tools and a choice about thinking need a template");
   for (size_t i = 0; i < N_FAMILIES; i++) {
     if (strcmp(families[i].name, name) != 0) continue;
     struct render r = {.t = t, .family = name, .as_ids = as_ids, .err = err};
@@ -194,6 +226,34 @@ static sconce_status render(sconce_tokenizer *t, const sconce_chat_desc *desc, b
     return flush(&r);
   }
   return fail(err, SCONCE_BAD_ARGUMENT, "chat family '%s' is not known", name);
+}
+
+static sconce_status render_family(sconce_tokenizer *t, const sconce_chat_desc *desc, bool as_ids,
+                                   sconce_error *err) {
+  const char *name = desc->family ? desc->family : sconce_chat_family(t);
+  if (!desc->conversation) return render_by(t, name, desc, as_ids, err);
+  struct arena arena;
+  sconce_chat_desc read = *desc;
+  arena_init(&arena, &t->arena.allocator);
+  sconce_status status = read_conversation(desc->conversation, &arena, &read, err);
+  if (status != SCONCE_OK) error_prefix(err, "chat family %s: ", name);
+  if (status == SCONCE_OK) status = render_by(t, name, &read, as_ids, err);
+  arena_free(&arena);
+  return status;
+}
+
+static sconce_status render(sconce_tokenizer *t, const sconce_chat_desc *desc, bool as_ids,
+                            sconce_error *err) {
+  t->ids.n = t->out.n = 0;
+  if (desc->conversation && desc->n_messages)
+    return fail(err, SCONCE_BAD_ARGUMENT, "messages twice: as they are and in JSON");
+  if (desc->chat_template && desc->family)
+    return fail(err, SCONCE_BAD_ARGUMENT, "a chat template and a chat family");
+  for (size_t i = 0; i < desc->n_messages; i++)
+    if (!desc->messages[i].role || (!desc->messages[i].content && desc->messages[i].size))
+      return fail(err, SCONCE_BAD_ARGUMENT, "message %zu has no role or no content", i);
+  return template_wanted(t, desc) ? template_render(t, desc, as_ids, err)
+                                  : render_family(t, desc, as_ids, err);
 }
 
 sconce_status sconce_chat_text(sconce_tokenizer *t, const sconce_chat_desc *desc, const char **text,

@@ -15,8 +15,8 @@ enum { AHEAD = 2 }; /* on an H200 more calls in flight were no faster */
 static void halt(sconce_session *s) {
   if (s->n_ahead == 0) return;
   sconce_error ignored;
-  while (s->n_ahead && sconce_method_wait(s->method, &ignored) == SCONCE_OK) s->n_ahead--;
-  if (s->n_ahead) sconce_method_cancel(s->method);
+  while (s->n_ahead && sconce_state_wait(s->state, &ignored) == SCONCE_OK) s->n_ahead--;
+  if (s->n_ahead) sconce_state_cancel(s->state);
   s->n_ahead = 0;
   s->computed = s->begun < s->info.position ? s->begun : s->info.position;
 }
@@ -29,30 +29,16 @@ static void halt_here(sconce_session *s) {
   if (s->computed == s->info.position) s->computed--;
 }
 
-/* A call gives the logits to the host, or (draw) a token and leaves them on the device. */
-static sconce_status set_result(sconce_session *s, const sconce_draw *draw, sconce_error *err) {
-  TRY(sconce_method_draw(s->method, draw, err));
-  return sconce_method_keep_output(s->method, 0, draw != NULL, err);
-}
-
 /* The method's inputs: n ids of the timeline from `first` on; n 0: the one that the device chose.
  */
 static sconce_status set_inputs(sconce_session *s, uint32_t first, uint32_t n, sconce_error *err) {
-  int64_t *positions = s->feed + s->info.chunk;
-  const uint32_t steps = n ? n : 1;
-  for (uint32_t i = 0; i < steps; i++) {
-    s->feed[i] = n ? s->ids[first + i] : 0;
-    positions[i] = (int64_t)first + i;
-  }
-  sconce_tensor t = {SCONCE_INT64, 2, {1, n}, s->feed, 8 * (size_t)n};
-  if (n)
-    TRY(sconce_method_set_input(s->method, 0, &t, err));
-  else
-    TRY(sconce_method_feed_token(s->method, err));
+  const uint32_t steps = n ? n : 1, count = s->many_positions ? steps : 1;
+  sconce_tensor ids = {SCONCE_INT32, 2, {1, n}, s->ids + first, 4 * (size_t)n};
+  if (n) TRY(sconce_state_set_input(s->state, 0, &ids, err));
   if (!s->has_position) return SCONCE_OK;
-  uint32_t count = s->many_positions ? steps : 1;
-  sconce_tensor p = {SCONCE_INT64, 1, {count}, positions, 8 * (size_t)count};
-  return sconce_method_set_input(s->method, 1, &p, err);
+  for (uint32_t i = 0; i < count; i++) s->positions[i] = (int32_t)(first + i);
+  sconce_tensor p = {SCONCE_INT32, 1, {count}, s->positions, 4 * (size_t)count};
+  return sconce_state_set_input(s->state, 1, &p, err);
 }
 
 static bool has_logits(const sconce_session *s) {
@@ -64,7 +50,7 @@ static bool has_logits(const sconce_session *s) {
 static uint32_t constant_or(const sconce_model *model, const char *name, uint32_t absent) {
   sconce_number n;
   sconce_error ignored;
-  if (!model || sconce_model_constant(model, name, 0, &n, &ignored) != SCONCE_OK) return absent;
+  if (sconce_model_constant(model, name, 0, &n, &ignored) != SCONCE_OK) return absent;
   return n.i > 0 && n.i <= UINT32_MAX ? (uint32_t)n.i : absent;
 }
 
@@ -73,29 +59,27 @@ static bool is_integer(sconce_dtype d) { return d == SCONCE_INT64 || d == SCONCE
 /* A language model takes ids [1, S] and mostly a position, and gives logits [1, vocab] or
  * [1, S, vocab]. */
 static sconce_status read_shape(sconce_session *s, const sconce_model *model, sconce_error *err) {
-  sconce_tensor ids, position, logits;
-  uint32_t n = sconce_method_n_inputs(s->method);
-  if (n < 1 || n > 2 || sconce_method_n_outputs(s->method) != 1)
+  const sconce_method_info *info = sconce_method_describe(s->method);
+  if (info->n_inputs < 1 || info->n_inputs > 2 || info->n_outputs != 1)
     return fail(
         err, SCONCE_UNSUPPORTED,
         "the method has %u inputs and %u outputs; a language model takes ids and a position "
         "and gives logits",
-        n, sconce_method_n_outputs(s->method));
-  sconce_method_input_info(s->method, 0, &ids);
-  sconce_method_output_info(s->method, 0, &logits);
-  if (ids.rank != 2 || ids.dims[0] != 1 || ids.dims[1] < 1 || !is_integer(ids.dtype))
+        info->n_inputs, info->n_outputs);
+  const sconce_tensor *ids = &info->inputs[0], *logits = &info->outputs[0];
+  if (ids->rank != 2 || ids->dims[0] != 1 || ids->dims[1] < 1 || !is_integer(ids->dtype))
     return fail(err, SCONCE_UNSUPPORTED, "input 0 is no row of token ids");
-  if (logits.rank < 2 || logits.rank > 3 ||
-      (logits.dtype != SCONCE_FLOAT32 && logits.dtype != SCONCE_FLOAT16))
+  if (logits->rank < 2 || logits->rank > 3 ||
+      (logits->dtype != SCONCE_FLOAT32 && logits->dtype != SCONCE_FLOAT16))
     return fail(err, SCONCE_UNSUPPORTED, "output 0 is no row of logits");
-  s->info.chunk = ids.dims[1];
-  s->info.n_vocab = logits.dims[logits.rank - 1];
-  s->has_position = n == 2;
+  s->info.chunk = ids->dims[1];
+  s->info.n_vocab = logits->dims[logits->rank - 1];
+  s->has_position = info->n_inputs == 2;
   if (s->has_position) {
-    sconce_method_input_info(s->method, 1, &position);
-    if (position.rank != 1 || !is_integer(position.dtype))
+    const sconce_tensor *position = &info->inputs[1];
+    if (position->rank != 1 || !is_integer(position->dtype))
       return fail(err, SCONCE_UNSUPPORTED, "input 1 is no position");
-    s->many_positions = position.dims[0] > 1;
+    s->many_positions = position->dims[0] > 1;
   }
   uint32_t length = constant_or(model, "get_max_seq_len", s->info.chunk + 1);
   s->info.context = constant_or(model, "get_max_context_len", length);
@@ -106,19 +90,35 @@ static void read_ends(sconce_session *s, const sconce_model *model) {
   enum { MOST = sizeof s->ends / sizeof *s->ends };
   sconce_number n;
   sconce_error ignored;
-  while (model && s->n_ends < MOST &&
+  while (s->n_ends < MOST &&
          sconce_model_constant(model, "get_eos_ids", s->n_ends, &n, &ignored) == SCONCE_OK)
     s->ends[s->n_ends++] = (int32_t)n.i;
 }
 
+enum { ROOM = 65536 }; /* ids that are reserved from the start, if there are so many positions */
+
+sconce_status session_reserve(sconce_session *s, uint32_t n, sconce_error *err) {
+  if (n <= s->room) return SCONCE_OK;
+  uint64_t room = s->room ? s->room : n;
+  while (room < n) room *= 2;
+  if (room > s->info.context) room = s->info.context;
+  int32_t *ids =
+      block_resize(&s->arena.allocator, s->ids, s->room * sizeof *ids, (size_t)room * sizeof *ids);
+  if (!ids) return fail(err, SCONCE_NO_MEMORY, "no memory for %u ids", n);
+  s->ids = ids;
+  s->room = (uint32_t)room;
+  return SCONCE_OK;
+}
+
 static sconce_status init(sconce_session *s, const sconce_session_desc *desc, sconce_error *err) {
+  TRY(sconce_method_open(&s->method, desc->model, desc->method, err));
   TRY(read_shape(s, desc->model, err));
   read_ends(s, desc->model);
-  s->ids = arena_new(&s->arena, int32_t, s->info.context);
-  s->feed = arena_new(&s->arena, int64_t, 2 * (size_t)s->info.chunk);
+  TRY(session_reserve(s, s->info.context < ROOM ? s->info.context : ROOM, err));
+  s->positions = arena_new(&s->arena, int32_t, s->info.chunk);
   s->logits = arena_new(&s->arena, float, s->info.n_vocab);
-  if (!s->ids || !s->feed || !s->logits)
-    return fail(err, SCONCE_NO_MEMORY, "no memory for a session of %u positions", s->info.context);
+  if (!s->positions || !s->logits)
+    return fail(err, SCONCE_NO_MEMORY, "no memory for %u logits", s->info.n_vocab);
   sconce_sampler_desc sampler = desc->sampler;
   sampler.n_vocab = s->info.n_vocab;
   sampler.allocator = desc->allocator;
@@ -128,19 +128,21 @@ static sconce_status init(sconce_session *s, const sconce_session_desc *desc, sc
                           .top_p = sampler.top_p,
                           .min_p = sampler.min_p};
   bool penalty = sampler.repetition_penalty != 0 && sampler.repetition_penalty != 1;
-  s->may_work_ahead =
-      sconce_method_draws(s->method) && !penalty && !sampler.logprobs && !desc->host_chooses;
-  return sconce_sampler_open(&s->sampler, &sampler, err);
+  s->may_work_ahead = sconce_method_describe(s->method)->can_draw && !penalty &&
+                      !sampler.logprobs && !desc->host_chooses;
+  TRY(sconce_sampler_open(&s->sampler, &sampler, err));
+  return sconce_state_open(&s->state, s->method, err);
 }
 
 sconce_status sconce_session_open(sconce_session **out, const sconce_session_desc *desc,
                                   sconce_error *err) {
-  if (!out || !desc || !desc->method)
-    return fail(err, SCONCE_BAD_ARGUMENT, "out, desc or its method is NULL");
+  if (!out || !desc || !desc->model)
+    return fail(err, SCONCE_BAD_ARGUMENT, "out, desc or its model is NULL");
   *out = NULL;
   sconce_session *s = block_resize(&desc->allocator, NULL, 0, sizeof *s);
   if (!s) return fail(err, SCONCE_NO_MEMORY, "no memory for a session");
-  *s = (sconce_session){.method = desc->method, .tokenizer = desc->tokenizer};
+  *s = (sconce_session){.tokenizer = desc->tokenizer};
+  atomic_init(&s->cancelled, false);
   arena_init(&s->arena, &desc->allocator);
   sconce_status status = init(s, desc, err);
   if (status != SCONCE_OK)
@@ -152,15 +154,29 @@ sconce_status sconce_session_open(sconce_session **out, const sconce_session_des
 
 void sconce_session_close(sconce_session *s) {
   if (!s) return;
-  halt(s);
+  sconce_state_close(s->state);
+  sconce_method_close(s->method);
   sconce_sampler_close(s->sampler);
   sconce_allocator allocator = s->arena.allocator;
+  if (s->ids) block_resize(&allocator, s->ids, s->room * sizeof *s->ids, 0);
   arena_free(&s->arena);
   block_resize(&allocator, s, sizeof *s, 0);
 }
 
-sconce_session_info sconce_session_describe(const sconce_session *s) {
-  return s ? s->info : (sconce_session_info){0};
+const sconce_session_info *sconce_session_describe(const sconce_session *s) {
+  return s ? &s->info : NULL;
+}
+
+sconce_state *sconce_session_state(sconce_session *s) { return s ? s->state : NULL; }
+
+void sconce_session_cancel(sconce_session *s) {
+  if (s) atomic_store(&s->cancelled, true);
+}
+
+sconce_status session_check_cancel(sconce_session *s, sconce_error *err) {
+  if (!atomic_exchange(&s->cancelled, false)) return SCONCE_OK;
+  return fail(err, SCONCE_CANCELLED, "cancelled at position %u of %u", s->computed,
+              s->info.position);
 }
 
 const int32_t *sconce_session_ids(const sconce_session *s, size_t *n) {
@@ -191,7 +207,7 @@ static sconce_status check_ids(const sconce_session *s, const int32_t *ids, size
 
 static sconce_status keep_logits(sconce_session *s, sconce_error *err) {
   sconce_tensor t;
-  TRY(sconce_method_output(s->method, 0, &t, err));
+  TRY(sconce_state_output(s->state, 0, &t, err));
   size_t n = s->info.n_vocab, row = n * sconce_dtype_size(t.dtype);
   if (t.size < row || !t.data)
     return fail(err, SCONCE_GPU_ERROR, "%zu bytes of logits, a row has %zu", t.size, row);
@@ -209,23 +225,24 @@ static sconce_status keep_logits(sconce_session *s, sconce_error *err) {
   return SCONCE_OK;
 }
 
-/* Computes the ids that the caches lack. */
+/* Computes the ids that the caches lack; only the last row of logits is wanted. */
 static sconce_status compute(sconce_session *s,
-                             void (*progress)(void *user, size_t done, size_t all), void *user,
+                             bool (*progress)(void *user, size_t done, size_t all), void *user,
                              sconce_error *err) {
   const uint32_t from = s->computed, all = s->info.position - from;
-  TRY(set_result(s, NULL, err));
   while (s->computed < s->info.position) {
-    uint32_t left = s->info.position - s->computed;
-    uint32_t step = left < s->info.chunk ? left : s->info.chunk;
+    const uint32_t left = s->info.position - s->computed;
+    const uint32_t step = left < s->info.chunk ? left : s->info.chunk;
+    const bool last = step == left;
     s->logits_at = 0;
+    TRY(session_check_cancel(s, err));
     TRY(set_inputs(s, s->computed, step, err));
-    TRY(sconce_method_run(s->method, err));
+    TRY(sconce_state_run(s->state, &(sconce_call){.keep_outputs = !last, .last_rows = 1}, err));
     s->computed += step;
-    if (s->computed == s->info.position) TRY(keep_logits(s, err));
-    if (progress) progress(user, s->computed - from, all);
+    if (last) TRY(keep_logits(s, err));
+    if (progress && !progress(user, s->computed - from, all)) sconce_session_cancel(s);
   }
-  return SCONCE_OK;
+  return session_check_cancel(s, err);
 }
 
 sconce_status session_sync(sconce_session *s, sconce_error *err) {
@@ -235,12 +252,13 @@ sconce_status session_sync(sconce_session *s, sconce_error *err) {
 
 /* Ids behind the timeline, computed; a failure leaves those that were. */
 static sconce_status extend(sconce_session *s, const int32_t *ids, size_t n,
-                            void (*progress)(void *user, size_t done, size_t all), void *user,
+                            bool (*progress)(void *user, size_t done, size_t all), void *user,
                             sconce_error *err) {
   uint32_t left = s->info.context - s->info.position;
   if (n > left)
     return fail(err, SCONCE_BAD_ARGUMENT, "the context is full: %zu ids at position %u of %u", n,
                 s->info.position, s->info.context);
+  TRY(session_reserve(s, s->info.position + (uint32_t)n, err));
   halt(s);
   if (n) memcpy(s->ids + s->info.position, ids, n * sizeof *ids);
   s->info.position += (uint32_t)n;
@@ -263,7 +281,7 @@ size_t session_reused(const sconce_session *s, const int32_t *ids, size_t n) {
 }
 
 sconce_status sconce_session_prompt(sconce_session *s, const int32_t *ids, size_t n,
-                                    void (*progress)(void *user, size_t done, size_t all),
+                                    bool (*progress)(void *user, size_t done, size_t all),
                                     void *user, sconce_error *err) {
   if (!s || (!ids && n)) return fail(err, SCONCE_BAD_ARGUMENT, "session or ids is NULL");
   if (n == 0) return fail(err, SCONCE_BAD_ARGUMENT, "a prompt needs at least one id");
@@ -308,9 +326,9 @@ static sconce_status begin_ahead(sconce_session *s, sconce_error *err) {
   const uint32_t n = first ? s->info.position - s->computed : 1;
   sconce_draw draw = s->draw;
   draw.position = from + n;
-  TRY(set_result(s, &draw, err));
   TRY(set_inputs(s, from, first ? n : 0, err));
-  TRY(sconce_method_begin(s->method, err));
+  TRY(sconce_state_begin(
+      s->state, &(sconce_call){.keep_outputs = true, .draw = &draw, .feed_token = !first}, err));
   s->begun = from + n;
   s->n_ahead++;
   return SCONCE_OK;
@@ -327,9 +345,9 @@ static sconce_status work_ahead(sconce_session *s, uint32_t until, sconce_error 
 }
 
 static sconce_status take(sconce_session *s, int32_t *id, sconce_error *err) {
-  TRY(sconce_method_wait(s->method, err));
+  TRY(sconce_state_wait(s->state, err));
   s->n_ahead--;
-  *id = sconce_method_token(s->method);
+  *id = sconce_state_token(s->state);
   if (*id >= 0 && (uint32_t)*id < s->info.n_vocab) return SCONCE_OK;
   return fail(err, SCONCE_BAD_ARGUMENT, "none of %u logits is a number above -inf",
               s->info.n_vocab);
@@ -353,8 +371,10 @@ static sconce_status next_ahead(sconce_session *s, uint32_t until, int32_t *id, 
 
 sconce_status session_next(sconce_session *s, uint32_t until, sconce_choice *out,
                            sconce_error *err) {
+  TRY(session_check_cancel(s, err));
   if (s->info.position == s->info.context)
     return fail(err, SCONCE_BAD_ARGUMENT, "the context is full: %u ids", s->info.context);
+  TRY(session_reserve(s, s->info.position + 1, err));
   *out = (sconce_choice){.id = -1};
   if (!s->may_work_ahead || s->info.position - s->computed > s->info.chunk) {
     TRY(sconce_session_choose(s, out, err));

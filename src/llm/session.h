@@ -6,16 +6,20 @@
 #include "base/status.h"
 #include "sconce_llm.h"
 
+#include <stdatomic.h>
+
 struct sconce_session {
   struct arena arena;
   sconce_method *method;
+  sconce_state *state;
   sconce_tokenizer *tokenizer;
   sconce_sampler *sampler;
   sconce_session_info info;
   bool has_position;   /* the method takes the position as its second input */
   bool many_positions; /* …one per id */
-  int32_t *ids;        /* (context) */
-  int64_t *feed;       /* (2 chunk) ids and positions of one call */
+  int32_t *ids;        /* (room) */
+  uint32_t room;       /* grows with the timeline: a program may claim any context */
+  int32_t *positions;  /* (chunk) of the ids of one call */
   float *logits;       /* (n_vocab) behind the first logits_at ids */
   uint32_t logits_at;  /* 0: none */
   uint32_t computed;   /* ids of the timeline that the caches hold */
@@ -25,6 +29,7 @@ struct sconce_session {
   uint32_t begun;      /* ids whose calls have been begun; those past the timeline are its guess */
   int32_t ends[16];    /* ids that the program names as ends */
   uint32_t n_ends;
+  atomic_bool cancelled;
 };
 
 /* How many of the first ids a prompt need not compute again; the last one's logits count. */
@@ -35,5 +40,10 @@ SCONCE_CHECK sconce_status session_next(sconce_session *s, uint32_t until, sconc
                                         sconce_error *err);
 /* Ends the work ahead and computes what the caches lack. */
 SCONCE_CHECK sconce_status session_sync(sconce_session *s, sconce_error *err);
+
+/* Room for so many ids. */
+SCONCE_CHECK sconce_status session_reserve(sconce_session *s, uint32_t n, sconce_error *err);
+/* SCONCE_CANCELLED, once, if somebody asked for it. */
+SCONCE_CHECK sconce_status session_check_cancel(sconce_session *s, sconce_error *err);
 
 #endif

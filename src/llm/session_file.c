@@ -30,7 +30,7 @@ static uint32_t sum_add(uint32_t sum, const void *data, size_t size) {
 sconce_status sconce_session_save(sconce_session *s, const char *path, sconce_error *err) {
   if (!s || !path) return fail(err, SCONCE_BAD_ARGUMENT, "session or path is NULL");
   TRY(session_sync(s, err));
-  size_t size = sconce_method_state_size(s->method);
+  size_t size = sconce_state_size(s->state);
   void *state = block_resize(&s->arena.allocator, NULL, 0, size + 1);
   if (!state) return fail(err, SCONCE_NO_MEMORY, "no memory for %zu bytes of state", size);
   struct header h = {.n_vocab = s->info.n_vocab,
@@ -40,7 +40,7 @@ sconce_status sconce_session_save(sconce_session *s, const char *path, sconce_er
   memcpy(h.magic, magic, sizeof magic);
   struct os_file file;
   size_t ids_size = s->info.position * sizeof *s->ids;
-  sconce_status status = sconce_method_get_state(s->method, state, size, err);
+  sconce_status status = sconce_state_save(s->state, state, size, err);
   if (status == SCONCE_OK) h.sum = sum_add(sum_add(sum_start, s->ids, ids_size), state, size);
   if (status == SCONCE_OK) status = os_file_create(&file, path, err);
   if (status == SCONCE_OK) {
@@ -61,12 +61,12 @@ static sconce_status check(const sconce_session *s, struct span file, const stru
   if (memcmp(h->magic, magic, sizeof magic) != 0)
     return fail(err, SCONCE_BAD_FILE, "no saved session, or one of another version");
   if (h->n_vocab != s->info.n_vocab || h->context != s->info.context ||
-      h->state_size != sconce_method_state_size(s->method))
+      h->state_size != sconce_state_size(s->state))
     return fail(err, SCONCE_BAD_FILE,
                 "saved from another model: %u ids a row, %u positions, %" PRIu64
                 " bytes of state; this one has %u, %u, %zu",
                 h->n_vocab, h->context, h->state_size, s->info.n_vocab, s->info.context,
-                sconce_method_state_size(s->method));
+                sconce_state_size(s->state));
   if (h->n_ids > h->context)
     return fail(err, SCONCE_BAD_FILE, "%u ids in a context of %u", h->n_ids, h->context);
   uint64_t want = sizeof *h + 4 * (uint64_t)h->n_ids + h->state_size;
@@ -89,8 +89,9 @@ static sconce_status load(sconce_session *s, struct span file, sconce_error *err
   memcpy(&h, file.data, sizeof h);
   TRY(check(s, file, &h, err));
   TRY(sconce_session_rewind(s, 0, err));
+  TRY(session_reserve(s, h.n_ids, err));
   const uint8_t *ids = file.data + sizeof h, *state = ids + 4 * (size_t)h.n_ids;
-  TRY(sconce_method_set_state(s->method, state, (size_t)h.state_size, err));
+  TRY(sconce_state_restore(s->state, state, (size_t)h.state_size, err));
   memcpy(s->ids, ids, 4 * (size_t)h.n_ids);
   s->info.position = s->computed = h.n_ids;
   return SCONCE_OK;

@@ -46,22 +46,22 @@ static sconce_status load_file(sconce_tokenizer *t, struct span file, struct jso
               file.size);
 }
 
+/* What belongs to a tokenizer: its file, tokenizer_config.json, chat_template.jinja. */
+struct parts {
+  struct span file, config, template;
+};
+
 /* A configuration may lie beside any format; only tokenizer.json takes more than the template. */
-static sconce_status load(sconce_tokenizer *t, struct span file, struct span config,
-                          sconce_error *err) {
+static sconce_status load(sconce_tokenizer *t, const struct parts *parts, sconce_error *err) {
   struct json root = {0};
-  if (config.size) {
-    struct text text = {(const char *)config.data, config.size};
+  if (parts->config.size) {
+    struct text text = {(const char *)parts->config.data, parts->config.size};
     sconce_status status = json_check(text, &root, err);
     if (status != SCONCE_OK) error_prefix(err, "tokenizer_config.json: ");
     TRY(status);
   }
-  TRY(load_file(t, file, root, err));
-  struct json template = json_member(root, "chat_template");
-  if (!json_is_string(template)) return SCONCE_OK;
-  t->info.chat_template = json_text(template, &t->arena).data; /* zeroed behind its end */
-  if (t->info.chat_template) return SCONCE_OK;
-  return fail(err, SCONCE_NO_MEMORY, "out of memory for the chat template");
+  TRY(load_file(t, parts->file, root, err));
+  return template_load(t, root, parts->template, err);
 }
 
 static void lists_init(sconce_tokenizer *t) {
@@ -88,14 +88,14 @@ static sconce_status reserve_for_stream(sconce_tokenizer *t, sconce_error *err) 
 }
 
 static sconce_status open_bytes(sconce_tokenizer **out, const sconce_tokenizer_desc *desc,
-                                struct span file, struct span config, sconce_error *err) {
+                                const struct parts *parts, sconce_error *err) {
   sconce_tokenizer *t = block_resize(&desc->allocator, NULL, 0, sizeof *t);
   if (!t) return fail(err, SCONCE_NO_MEMORY, "out of memory for a tokenizer");
   *t = (sconce_tokenizer){.info = {.bos = -1, .eos = -1}};
   t->spm.unknown = t->bytes.unknown = -1;
   arena_init(&t->arena, &desc->allocator);
   lists_init(t);
-  sconce_status status = load(t, file, config, err);
+  sconce_status status = load(t, parts, err);
   if (status == SCONCE_OK) status = reserve_for_stream(t, err);
   if (status != SCONCE_OK) {
     sconce_tokenizer_close(t);
@@ -106,13 +106,13 @@ static sconce_status open_bytes(sconce_tokenizer **out, const sconce_tokenizer_d
   return SCONCE_OK;
 }
 
-/* tokenizer_config.json in the folder of path; an empty span if there is none. */
-static void map_config(struct os_map *map, const char *path) {
+/* A file in the folder of path; an empty span if there is none. */
+static void map_beside(struct os_map *map, const char *path, const char *file) {
   char name[4096];
   *map = (struct os_map){0};
   const char *slash = strrchr(path, '/');
   int folder = slash ? (int)(slash - path + 1) : 0;
-  int n = snprintf(name, sizeof name, "%.*stokenizer_config.json", folder, path);
+  int n = snprintf(name, sizeof name, "%.*s%s", folder, path, file);
   sconce_error ignored;
   if (n < 0 || (size_t)n >= sizeof name || os_map_open(map, name, &ignored) != SCONCE_OK)
     *map = (struct os_map){0};
@@ -120,11 +120,14 @@ static void map_config(struct os_map *map, const char *path) {
 
 static sconce_status open_path(sconce_tokenizer **out, const sconce_tokenizer_desc *desc,
                                sconce_error *err) {
-  struct os_map file, config;
+  struct os_map file, config, template;
   TRY(os_map_open(&file, desc->path, err));
-  map_config(&config, desc->path);
-  sconce_status status = open_bytes(out, desc, file.bytes, config.bytes, err);
+  map_beside(&config, desc->path, "tokenizer_config.json");
+  map_beside(&template, desc->path, "chat_template.jinja");
+  struct parts parts = {file.bytes, config.bytes, template.bytes};
+  sconce_status status = open_bytes(out, desc, &parts, err);
   if (status != SCONCE_OK) error_prefix(err, "%s: ", desc->path);
+  os_map_close(&template);
   os_map_close(&config);
   os_map_close(&file);
   return status;
@@ -136,8 +139,8 @@ sconce_status sconce_tokenizer_open(sconce_tokenizer **out, const sconce_tokeniz
   if (!desc || !desc->path == !desc->data)
     return fail(err, SCONCE_BAD_ARGUMENT, "a tokenizer needs a path or data, and not both");
   if (desc->path) return open_path(out, desc, err);
-  struct span file = {desc->data, desc->size}, config = {desc->config, desc->config_size};
-  return open_bytes(out, desc, file, config, err);
+  struct parts parts = {{desc->data, desc->size}, {desc->config, desc->config_size}, {0}};
+  return open_bytes(out, desc, &parts, err);
 }
 
 void sconce_tokenizer_close(sconce_tokenizer *t) {
@@ -160,37 +163,61 @@ const sconce_tokenizer_info *sconce_tokenizer_describe(const sconce_tokenizer *t
 
 /* ---- encoding -------------------------------------------------------------------------------- */
 
+/* What is left to do for a part of the text between added tokens of this pass. */
+struct pass {
+  sconce_tokenizer *t;
+  uint32_t flags;
+  uint32_t number;    /* ADDED_RAW, ADDED_NORMALIZED */
+  bool first;         /* nothing of the text was encoded yet */
+  const char *text;   /* with `own`: the text that it speaks of */
+  const uint8_t *own; /* where special tokens may be, or NULL: everywhere */
+};
+
+static bool all_own(const struct pass *pass, struct text part) {
+  if (!pass->own) return true;
+  return !part.size || !memchr(pass->own + (part.data - pass->text), 0, part.size);
+}
+
+/* The added token at the start of the text, or -1. */
+static int32_t match_added(const struct pass *pass, struct text text, size_t *size) {
+  const struct matcher *added = pass->t->added[pass->number];
+  bool special = pass->flags & SCONCE_ENCODE_SPECIAL;
+  if (!pass->own || !special) return matcher_longest(&added[special], text, size);
+  struct text own = {text.data, 0};
+  const uint8_t *marks = pass->own + (text.data - pass->text);
+  while (own.size < text.size && own.size < MATCH_SIZE_MAX && marks[own.size]) own.size++;
+  size_t plain_size = 0;
+  int32_t plain = matcher_longest(&added[false], text, &plain_size);
+  int32_t id = own.size ? matcher_longest(&added[true], own, size) : -1;
+  if (plain < 0 || (id >= 0 && *size >= plain_size)) return id;
+  *size = plain_size;
+  return plain;
+}
+
 /* Where the next added token starts: text.size if there is none. */
-static size_t find_added(const struct matcher *m, struct text text, size_t at, int32_t *id,
+static size_t find_added(const struct pass *pass, struct text text, size_t at, int32_t *id,
                          size_t *size) {
+  bool special = pass->flags & SCONCE_ENCODE_SPECIAL; /* those include the others */
+  const struct matcher *m = &pass->t->added[pass->number][special];
   *id = -1;
   if (m->n == 0) return text.size;
   for (; at < text.size; at++) {
     uint8_t byte = (uint8_t)text.data[at];
     if (m->first[byte] == m->first[byte + 1]) continue;
-    *id = matcher_longest(m, (struct text){text.data + at, text.size - at}, size);
+    *id = match_added(pass, (struct text){text.data + at, text.size - at}, size);
     if (*id >= 0) return at;
   }
   return text.size;
 }
-
-/* What is left to do for a part of the text between added tokens of this pass. */
-struct pass {
-  sconce_tokenizer *t;
-  uint32_t flags;
-  uint32_t number; /* ADDED_RAW, ADDED_NORMALIZED */
-  bool first;      /* nothing of the text was encoded yet */
-};
 
 static bool encode_part(struct pass *pass, struct text part); /* may start the next pass */
 
 /* Cuts added tokens out of a text and encodes what is between them. */
 static bool encode_pass(struct pass *pass, struct text text) {
   sconce_tokenizer *t = pass->t;
-  const struct matcher *m = &t->added[pass->number][(pass->flags & SCONCE_ENCODE_SPECIAL) != 0];
   for (size_t at = 0; at < text.size;) {
     int32_t id;
-    size_t size = 0, found = find_added(m, text, at, &id, &size);
+    size_t size = 0, found = find_added(pass, text, at, &id, &size);
     const struct piece *piece = id >= 0 ? &t->vocab.pieces[id] : NULL;
     struct text part = {text.data + at, found - at};
     if (piece && piece->strip_left) part = unicode_trim_end(part);
@@ -210,23 +237,44 @@ static bool encode_part(struct pass *pass, struct text part) {
   if (t->is_spm)
     return spm_encode(t, part, !pass->first || !(pass->flags & SCONCE_ENCODE_CONTINUES));
   if (pass->number == ADDED_NORMALIZED) return bytes_encode(t, part);
+  struct pass next = *pass;
+  next.number = ADDED_NORMALIZED;
+  struct text before = part;
   if (t->bytes.nfc && !unicode_nfc(&part, &t->codes, &t->normal)) return false;
-  struct pass next = {t, pass->flags, ADDED_NORMALIZED, pass->first};
+  if (part.data != before.data) { /* the marks no longer fit: all of it, or nothing */
+    if (!all_own(pass, before)) next.flags &= ~(uint32_t)SCONCE_ENCODE_SPECIAL;
+    next.own = NULL;
+  }
   return encode_pass(&next, part);
+}
+
+static sconce_status append(sconce_tokenizer *t, struct text text, uint32_t flags,
+                            const uint8_t *own, sconce_error *err) {
+  if (text.size >= TEXT_SIZE_MAX)
+    return fail(err, SCONCE_BAD_ARGUMENT, "a text of %zu bytes, at most %d", text.size,
+                TEXT_SIZE_MAX - 1);
+  struct pass pass = {t, flags, ADDED_RAW, true, text.data, own};
+  size_t size = text.size;
+  bool ok = !(flags & SCONCE_ENCODE_BOS) || t->info.bos < 0 || push_id(t, t->info.bos);
+  ok = ok && utf8_clean(&text, &t->clean);
+  if (own && text.data != pass.text) { /* as above */
+    pass.flags &= ~(uint32_t)SCONCE_ENCODE_SPECIAL;
+    pass.own = NULL;
+  }
+  ok = ok && encode_pass(&pass, text);
+  bpe_shrink(&t->bpe);
+  if (ok) return SCONCE_OK;
+  return fail(err, SCONCE_NO_MEMORY, "out of memory while encoding %zu bytes", size);
 }
 
 sconce_status tokenizer_append(sconce_tokenizer *t, struct text text, uint32_t flags,
                                sconce_error *err) {
-  if (text.size >= TEXT_SIZE_MAX)
-    return fail(err, SCONCE_BAD_ARGUMENT, "a text of %zu bytes, at most %d", text.size,
-                TEXT_SIZE_MAX - 1);
-  struct pass pass = {t, flags, ADDED_RAW, true};
-  size_t size = text.size;
-  bool ok = !(flags & SCONCE_ENCODE_BOS) || t->info.bos < 0 || push_id(t, t->info.bos);
-  ok = ok && utf8_clean(&text, &t->clean) && encode_pass(&pass, text);
-  bpe_shrink(&t->bpe);
-  if (ok) return SCONCE_OK;
-  return fail(err, SCONCE_NO_MEMORY, "out of memory while encoding %zu bytes", size);
+  return append(t, text, flags, NULL, err);
+}
+
+sconce_status tokenizer_append_marked(sconce_tokenizer *t, struct text text, const uint8_t *own,
+                                      sconce_error *err) {
+  return append(t, text, SCONCE_ENCODE_SPECIAL, own, err);
 }
 
 sconce_status sconce_tokenizer_encode(sconce_tokenizer *t, const char *text, size_t size,

@@ -54,6 +54,9 @@ struct sconce_tokenizer {
   bool is_spm;
   struct spm_rules spm;
   struct byte_rules bytes;
+  /* The parsed chat templates of the model, or NULL; the second is for conversations with tools. */
+  const struct jinja_program *template, *tool_template;
+  struct text pad, unknown; /* names that templates may ask for; without data: none */
   /* Tokens that are cut out of the text before anything else: [pass][with special tokens?]. */
   struct matcher added[N_ADDED_PASSES][2];
 
@@ -97,5 +100,18 @@ static inline bool push_id(sconce_tokenizer *t, int32_t id) { return list_append
 /* Appends the ids of a text to t->ids. */
 SCONCE_CHECK sconce_status tokenizer_append(sconce_tokenizer *t, struct text text, uint32_t flags,
                                             sconce_error *err);
+/* The same for text of two origins: only in bytes with a mark of 1 special tokens are found. */
+SCONCE_CHECK sconce_status tokenizer_append_marked(sconce_tokenizer *t, struct text text,
+                                                   const uint8_t *own, sconce_error *err);
+
+/* template.c: the model's template from its configuration (may be absent) and from a file of its
+ * own (may be empty), which counts more. One that cannot be used is no error. */
+SCONCE_CHECK sconce_status template_load(sconce_tokenizer *t, struct json config, struct span file,
+                                         sconce_error *err);
+/* Does this descriptor ask for a template, or get the tokenizer's? */
+bool template_wanted(const sconce_tokenizer *t, const sconce_chat_desc *desc);
+/* Renders into t->out, or into t->ids. */
+SCONCE_CHECK sconce_status template_render(sconce_tokenizer *t, const sconce_chat_desc *desc,
+                                           bool as_ids, sconce_error *err);
 
 #endif

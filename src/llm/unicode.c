@@ -29,7 +29,7 @@ bool utf8_clean(struct text *text, struct list *scratch) {
   return true;
 }
 
-static bool in_ranges(const uint32_t *ranges, uint32_t n, uint32_t code) {
+bool unicode_in_ranges(const uint32_t *ranges, uint32_t n, uint32_t code) {
   uint32_t low = 0, high = n; /* the answer, if any, is in [low, high) */
   while (low < high) {
     uint32_t mid = low + (high - low) / 2;
@@ -45,12 +45,12 @@ static bool in_ranges(const uint32_t *ranges, uint32_t n, uint32_t code) {
 
 bool unicode_is_letter(uint32_t code) {
   if (code < 0x80) return (code | 0x20) - 'a' < 26;
-  return in_ranges(unicode_letters, unicode_n_letters, code);
+  return unicode_in_ranges(unicode_letters, unicode_n_letters, code);
 }
 
 bool unicode_is_number(uint32_t code) {
   if (code < 0x80) return code - '0' < 10;
-  return in_ranges(unicode_numbers, unicode_n_numbers, code);
+  return unicode_in_ranges(unicode_numbers, unicode_n_numbers, code);
 }
 
 bool unicode_is_space(uint32_t code) {

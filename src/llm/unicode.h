@@ -15,6 +15,14 @@ bool unicode_is_letter(uint32_t code); /* category L */
 bool unicode_is_number(uint32_t code); /* category N */
 bool unicode_is_space(uint32_t code);  /* property White_Space */
 
+/* One of n pairs (first, last), ascending? */
+bool unicode_in_ranges(const uint32_t *ranges, uint32_t n, uint32_t code);
+
+/* unicode_case.c, as Python's: the characters that a character becomes, at most three. */
+uint32_t unicode_upper(uint32_t code, uint32_t out[3]);
+uint32_t unicode_lower(uint32_t code, uint32_t out[3]);
+bool unicode_is_printable(uint32_t code);
+
 /* Without the white space at one end. */
 struct text unicode_trim_start(struct text text);
 struct text unicode_trim_end(struct text text);
@@ -28,5 +36,10 @@ extern const uint32_t unicode_n_letters, unicode_n_numbers, unicode_n_classes;
 extern const uint32_t unicode_n_pairs, unicode_n_composed;
 extern const uint32_t unicode_letters[], unicode_numbers[], unicode_classes[], unicode_pairs[];
 extern const uint16_t unicode_composed[];
+
+/* unicode_case_tables.c */
+extern const uint32_t unicode_n_upper, unicode_n_lower, unicode_n_longer, unicode_n_hidden;
+extern const int32_t unicode_upper_runs[], unicode_lower_runs[];
+extern const uint32_t unicode_longer[], unicode_hidden[];
 
 #endif

@@ -1,6 +1,7 @@
 /* The public device calls. */
 #include "run/device.h"
 
+#include "base/os.h"
 #include "graph/rewrite.h"
 
 #include <stdlib.h>
@@ -21,10 +22,10 @@ static struct gpu_desc gpu_desc_of(const sconce_device_desc *desc) {
 static sconce_status read_passes(sconce_device *device, const char *list, sconce_error *err) {
   if (!list || !*list) return SCONCE_OK;
   const struct text unknown = passes_unknown(list);
+  char names[256];
   if (unknown.size)
-    return fail(err, SCONCE_BAD_ARGUMENT,
-                "no fusion is called '%.*s': they are join, swiglu, residual, norm, rotary; or all",
-                TEXT(unknown));
+    return fail(err, SCONCE_BAD_ARGUMENT, "no fusion is called '%.*s': they are %s; or all",
+                TEXT(unknown), passes_text(names, sizeof names));
   size_t used = strlen(device->passes_off), size = strlen(list);
   if (used + size + 2 > sizeof device->passes_off)
     return fail(err, SCONCE_BAD_ARGUMENT, "%zu bytes of fusions not to make", used + size);
@@ -33,17 +34,22 @@ static sconce_status read_passes(sconce_device *device, const char *list, sconce
   return SCONCE_OK;
 }
 
-sconce_status sconce_device_open(sconce_device **out, const sconce_device_desc *desc,
-                                 sconce_error *err) {
+static sconce_status begin(sconce_device *device, const sconce_device_desc *desc,
+                           const struct gpu_desc *gpu_desc, sconce_error *err) {
+  TRY(read_passes(device, desc ? desc->no_fusion : NULL, err));
+  TRY(read_passes(device, getenv("SCONCE_NO_FUSION"), err));
+  return gpu_open_begin(&device->gpu, gpu_desc, err);
+}
+
+sconce_status sconce_device_begin(sconce_device **out, const sconce_device_desc *desc,
+                                  sconce_error *err) {
   if (!out) return fail(err, SCONCE_BAD_ARGUMENT, "out is NULL");
   *out = NULL;
   struct gpu_desc gpu_desc = gpu_desc_of(desc);
   sconce_device *device = block_resize(&gpu_desc.allocator, NULL, 0, sizeof *device);
   if (!device) return fail(err, SCONCE_NO_MEMORY, "no memory for a device");
-  *device = (sconce_device){.allocator = gpu_desc.allocator, .log = gpu_desc.log};
-  sconce_status status = read_passes(device, desc ? desc->no_fusion : NULL, err);
-  if (status == SCONCE_OK) status = read_passes(device, getenv("SCONCE_NO_FUSION"), err);
-  if (status == SCONCE_OK) status = gpu_open(&device->gpu, &gpu_desc, err);
+  *device = (sconce_device){.allocator = gpu_desc.allocator, .log = gpu_desc.log, .users = 1};
+  sconce_status status = begin(device, desc, &gpu_desc, err);
   if (status != SCONCE_OK)
     sconce_device_close(device);
   else
@@ -51,19 +57,54 @@ sconce_status sconce_device_open(sconce_device **out, const sconce_device_desc *
   return status;
 }
 
+sconce_status sconce_device_poll(sconce_device *device, bool *done, sconce_error *err) {
+  if (!device || !done) return fail(err, SCONCE_BAD_ARGUMENT, "device or done is NULL");
+  *done = device->ready;
+  if (device->ready) return SCONCE_OK;
+  TRY(gpu_open_poll(device->gpu, done, err));
+  device->ready = *done;
+  return SCONCE_OK;
+}
+
+enum { NAP_NS = 20000 }; /* between two looks */
+
+sconce_status sconce_device_open(sconce_device **out, const sconce_device_desc *desc,
+                                 sconce_error *err) {
+  TRY(sconce_device_begin(out, desc, err));
+  for (bool done = false; !done;) {
+    sconce_status status = sconce_device_poll(*out, &done, err);
+    if (status == SCONCE_OK && !done) os_sleep_ns(NAP_NS);
+    if (status == SCONCE_OK) continue;
+    sconce_device_close(*out);
+    *out = NULL;
+    return status;
+  }
+  return SCONCE_OK;
+}
+
+sconce_status device_check_ready(const sconce_device *device, sconce_error *err) {
+  if (device->ready) return SCONCE_OK;
+  return fail(err, SCONCE_BAD_ARGUMENT, "the device is still being opened");
+}
+
+bool device_drop(sconce_device *device) { return --device->users == 0; }
+
 void sconce_device_close(sconce_device *device) {
   if (!device) return;
+  if (device->gpu) gpu_lock(device->gpu);
+  const bool unused = device_drop(device);
+  if (device->gpu) gpu_unlock(device->gpu);
+  if (unused) device_free(device);
+}
+
+void device_free(sconce_device *device) {
   gpu_close(device->gpu);
   sconce_allocator allocator = device->allocator;
   block_resize(&allocator, device, sizeof *device, 0);
 }
 
 const sconce_device_info *sconce_device_describe(const sconce_device *device) {
-  return device ? gpu_info(device->gpu) : NULL;
-}
-
-uint32_t sconce_device_adapter(const sconce_device *device) {
-  return device ? gpu_adapter_index(device->gpu) : UINT32_MAX;
+  return device && device->ready ? gpu_info(device->gpu) : NULL;
 }
 
 sconce_status sconce_adapters(const sconce_device_desc *desc,

@@ -1,4 +1,4 @@
-/* What a public device handle is made of; for src/run only. */
+/* What a public device handle is made of; for src/run and the rooms around it. */
 #ifndef RUN_DEVICE_H
 #define RUN_DEVICE_H
 
@@ -8,7 +8,26 @@ struct sconce_device {
   sconce_allocator allocator;
   sconce_log log;
   struct gpu *gpu;
+  bool ready;
+  uint32_t users;       /* the caller and the models */
   char passes_off[128]; /* as struct graph has it */
 };
+
+/* Is it open? */
+SCONCE_CHECK sconce_status device_check_ready(const sconce_device *device, sconce_error *err);
+
+/* Ends the device when its last user is gone: one less, with the lock held, then free without it.
+ */
+bool device_drop(sconce_device *device); /* true: device_free is due */
+void device_free(sconce_device *device);
+
+/* The end of a public function: the call is made with the device's lock held. */
+#define LOCKED(gpu, call)                                                                          \
+  do {                                                                                             \
+    gpu_lock(gpu);                                                                                 \
+    const sconce_status locked_ = (call);                                                          \
+    gpu_unlock(gpu);                                                                               \
+    return locked_;                                                                                \
+  } while (0)
 
 #endif

@@ -26,17 +26,12 @@ static bool is_language_model(const struct graph *g) {
          tensor_numel_max(&logits->tensor) > 0 && has_state(g);
 }
 
-static bool can_run(const struct graph *g, const struct op *op) {
-  for (size_t i = 0; i < sizeof op->kernels / sizeof *op->kernels; i++)
-    for (const struct kernel *row = op->kernels[i]; row && row->name; row++)
-      if (!kernel_runs(row, &g->caps)) return false;
-  return true;
-}
-
 sconce_status draw_add(struct graph *g, struct draw *d, sconce_error *err) {
   *d = (struct draw){.token = NO_VALUE};
   const struct op *sample = op_find(text_of("sconce.sample.default"));
-  if (!sample || !can_run(g, sample) || !is_language_model(g)) return SCONCE_OK;
+  if (!sample || !is_language_model(g)) return SCONCE_OK;
+  const enum vk_dtype logits = g->values[g->outputs[0]].tensor.dtype;
+  if (!kernel_tables_run(sample, logits, &g->caps)) return SCONCE_OK;
   uint32_t args[HOW + 3] = {g->outputs[0], g->inputs[0]};
   for (int i = 0; i < HOW; i++) {
     args[2 + i] = d->how[i] = graph_add_value(g, VK_SYMINT, err);

@@ -3,7 +3,6 @@
 
 #include "base/checked.h"
 #include "base/os.h"
-#include "run/upload.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,23 +36,17 @@ struct bound {
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-static enum gpu_use use_of(enum buffer_kind kind) {
-  return kind == BUFFER_CONSTANT || kind == BUFFER_STATE ? GPU_PERSISTENT : GPU_TRANSIENT;
-}
-
-/* The first one holds the largest outputs from the start; the others grow when they are needed. */
+/* Staging grows to what calls want back: all logits of a long prompt would be a gigabyte. */
 static sconce_status open_flights(struct exec *x, sconce_error *err) {
-  const struct graph *g = x->graph;
-  struct flight *first = &x->flights[0];
   for (uint32_t i = 0; i < EXEC_FLIGHTS; i++) {
-    x->flights[i].outcomes = arena_new(x->arena, struct outcome, g->n_outputs + 1);
+    x->flights[i].outcomes = arena_new(x->arena, struct outcome, x->graph->n_outputs + 1);
     if (!x->flights[i].outcomes) return fail(err, SCONCE_NO_MEMORY, "no memory for outputs");
   }
-  for (uint32_t i = 0; i < g->n_outputs; i++) {
-    const struct value *v = &g->values[g->outputs[i]];
-    if (v->kind == VK_TENSOR) first->size += round_up(tensor_nbytes_max(&v->tensor), 8);
-  }
-  return gpu_read_open(x->gpu, first->size, &first->read, err);
+  return SCONCE_OK;
+}
+
+static enum gpu_use use_of(enum buffer_kind kind) {
+  return kind == BUFFER_STATE ? GPU_STATE : GPU_TRANSIENT;
 }
 
 static sconce_status open_buffers(struct exec *x, sconce_error *err) {
@@ -61,42 +54,42 @@ static sconce_status open_buffers(struct exec *x, sconce_error *err) {
   const struct graph *g = x->graph;
   x->buffers = arena_new(x->arena, struct gpu_buffer *, g->n_buffers);
   x->bound = arena_new(x->arena, struct bound *, g->n_nodes);
-  x->kept = arena_new(x->arena, bool, g->n_outputs);
   x->copies = arena_new(x->arena, struct gpu_copy, g->n_outputs + 1);
-  if (!x->buffers || !x->bound || !x->kept || !x->copies)
+  if (!x->buffers || !x->bound || !x->copies)
     return fail(err, SCONCE_NO_MEMORY, "no memory for %u buffers", g->n_buffers);
   for (uint32_t i = 0; i < g->n_buffers; i++) {
     const struct buffer *b = &g->buffers[i];
+    x->buffers[i] = x->shared->buffers[i];
+    if (x->buffers[i]) continue;
     TRY(gpu_buffer_open(x->gpu, use_of(b->kind), b->size, names[b->kind], &x->buffers[i], err));
   }
   return open_flights(x, err);
 }
 
-static sconce_status upload_all(struct exec *x, sconce_error *err) {
+/* Fresh buffers are zero. */
+static sconce_status start_state(struct exec *x, bool fresh, sconce_error *err) {
   const struct graph *g = x->graph;
-  struct upload upload = {.gpu = x->gpu, .allocator = &x->arena->allocator, .fresh = true};
-  const uint64_t start = os_clock_ns();
   for (uint32_t i = 0; i < g->n_buffers; i++) {
-    if (use_of(g->buffers[i].kind) != GPU_PERSISTENT) continue;
-    for (uint32_t id = g->buffers[i].value; id != NO_VALUE; id = g->values[id].tensor.joined)
-      TRY(upload_constant(&upload, x->buffers[i], &g->values[id].tensor, err));
+    if (g->buffers[i].kind != BUFFER_STATE) continue;
+    struct gpu_buffer *from = x->shared->held[i]->buffer;
+    struct gpu_copy copy = {.from = from, .to_buffer = x->buffers[i], .size = g->buffers[i].size};
+    if (from)
+      TRY(gpu_submit(x->gpu, &(struct gpu_batch){.copies = &copy, .n_copies = 1}, err));
+    else if (!fresh)
+      TRY(gpu_clear(x->buffers[i], err));
   }
-  x->uploaded = upload.bytes;
-  x->upload_ns = os_clock_ns() - start;
   return SCONCE_OK;
 }
 
-sconce_status exec_init(struct exec *x, struct gpu *gpu, struct graph *graph,
-                        const struct kernel *const *rows, uint32_t n_rows, sconce_error *err) {
-  *x = (struct exec){.gpu = gpu, .graph = graph, .arena = &graph->arena, .token = NO_VALUE};
+sconce_status exec_init(struct exec *x, const struct shared *shared, struct graph *graph,
+                        sconce_error *err) {
+  *x = (struct exec){.gpu = shared->gpu, .shared = shared, .graph = graph, .arena = &graph->arena};
   TRY(open_buffers(x, err));
-  struct gpu_compile *compile;
-  TRY(gpu_compile_begin(gpu, rows, n_rows, &compile, err));
-  sconce_status status = upload_all(x, err);
-  const uint64_t start = os_clock_ns();
-  const bool sure = gpu_compile_end(compile, status == SCONCE_OK);
-  x->compile_ns = os_clock_ns() - start;
-  return status == SCONCE_OK && !sure ? upload_all(x, err) : status;
+  return start_state(x, true, err);
+}
+
+static bool is_own(const struct exec *x, uint32_t buffer) {
+  return x->buffers[buffer] && !x->shared->buffers[buffer];
 }
 
 void exec_free(struct exec *x) {
@@ -104,20 +97,23 @@ void exec_free(struct exec *x) {
     for (struct bound *b = x->bound[i]; b; b = b->next)
       for (struct variant *v = b->variants; v; v = v->next) gpu_group_close(v->group);
   for (struct params *p = x->params; p; p = p->next) gpu_buffer_close(p->buffer);
-  for (uint32_t i = 0; x->buffers && i < x->graph->n_buffers; i++) gpu_buffer_close(x->buffers[i]);
+  for (uint32_t i = 0; x->buffers && i < x->graph->n_buffers; i++)
+    if (is_own(x, i)) gpu_buffer_close(x->buffers[i]);
   for (uint32_t i = 0; i < EXEC_FLIGHTS; i++) gpu_read_close(x->flights[i].read);
   gpu_read_close(x->part);
   *x = (struct exec){0};
 }
 
-sconce_status exec_reset(struct exec *x, sconce_error *err) {
-  const struct graph *g = x->graph;
-  struct upload upload = {.gpu = x->gpu, .allocator = &x->arena->allocator};
-  for (uint32_t i = 0; i < g->n_buffers; i++)
-    if (g->buffers[i].kind == BUFFER_STATE)
-      TRY(upload_constant(&upload, x->buffers[i], &g->values[g->buffers[i].value].tensor, err));
-  return SCONCE_OK;
+uint64_t exec_own(const struct exec *x) {
+  uint64_t size = 0;
+  for (uint32_t i = 0; i < x->graph->n_buffers; i++)
+    if (is_own(x, i)) size += gpu_buffer_size(x->buffers[i]);
+  for (const struct params *p = x->params; p; p = p->next) size += gpu_buffer_size(p->buffer);
+  for (uint32_t i = 0; i < EXEC_FLIGHTS; i++) size += gpu_read_size(x->flights[i].read);
+  return size + gpu_read_size(x->part);
 }
+
+sconce_status exec_reset(struct exec *x, sconce_error *err) { return start_state(x, false, err); }
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
@@ -313,31 +309,48 @@ sconce_status exec_write(struct exec *x, uint32_t value, const void *data, uint6
   return gpu_write(x->buffers[t->buffer], 0, data, (size_t)size, err);
 }
 
-sconce_status exec_feed(struct exec *x, uint32_t output, uint32_t input, sconce_error *err) {
-  const struct tensor *from = &x->graph->values[x->graph->outputs[output]].tensor;
+sconce_status exec_feed(struct exec *x, uint32_t input, const struct exec *y, uint32_t output,
+                        sconce_error *err) {
+  const struct tensor *from = &y->graph->values[y->graph->outputs[output]].tensor;
   const struct tensor *to = &x->graph->values[x->graph->inputs[input]].tensor;
   uint64_t size = round_up(tensor_nbytes(from), 4);
-  if (from->buffer == to->buffer || size == 0) return SCONCE_OK; /* it is there already */
   struct gpu_copy copy = {
-      .from = x->buffers[from->buffer], .to_buffer = x->buffers[to->buffer], .size = size};
+      .from = y->buffers[from->buffer], .to_buffer = x->buffers[to->buffer], .size = size};
+  if (copy.from == copy.to_buffer || size == 0) return SCONCE_OK; /* it is there already */
   return gpu_submit(x->gpu, &(struct gpu_batch){.copies = &copy, .n_copies = 1}, err);
 }
 
 /* ---- flights --------------------------------------------------------------------------------- */
 
-static struct gpu_copy copy_of(const struct exec *x, uint32_t value, struct outcome *o,
-                               uint64_t *size) {
+/* Copies start on words: where a row does not, one more is copied and `skip` passed over. */
+static struct gpu_copy copy_of(const struct exec *x, uint32_t value, uint64_t from,
+                               struct outcome *o, uint64_t *size) {
   const struct tensor *t = &x->graph->values[value].tensor;
-  struct gpu_copy copy = {
-      .from = x->buffers[t->buffer], .to_offset = *size, .size = round_up(tensor_nbytes(t), 4)};
+  const uint64_t start = from & ~(uint64_t)3;
+  struct gpu_copy copy = {.from = x->buffers[t->buffer],
+                          .from_offset = start,
+                          .to_offset = *size,
+                          .size = round_up(tensor_nbytes(t) - start, 4)};
   o->copied = true;
-  o->at = *size;
+  o->at = *size + (from - start);
   *size += round_up(copy.size, 8);
   return copy;
 }
 
+/* Where the rows start that a call wants back, in bytes; the outcome's dims are then theirs. */
+static uint64_t first_wanted(const struct tensor *t, uint32_t last_rows, struct outcome *o) {
+  const uint32_t axis = t->rank >= 2 ? t->rank - 2 : 0;
+  if (t->rank < 2 || last_rows == 0 || o->dims[axis] <= last_rows) return 0;
+  for (uint32_t d = 0; d < axis; d++)
+    if (o->dims[d] != 1) return 0;
+  const uint64_t skipped = o->dims[axis] - last_rows;
+  o->dims[axis] = last_rows;
+  return skipped * o->dims[axis + 1] * vk_dtype_size(t->dtype);
+}
+
 /* What a call will give, and the copies for it; returns their number, *size: bytes of them all. */
-static uint32_t note_outcomes(struct exec *x, struct flight *f, uint64_t *size) {
+static uint32_t note_outcomes(struct exec *x, struct flight *f, const struct take *take,
+                              uint64_t *size) {
   const struct graph *g = x->graph;
   uint32_t n = 0;
   *size = 0;
@@ -347,12 +360,14 @@ static uint32_t note_outcomes(struct exec *x, struct flight *f, uint64_t *size) 
     *o = (struct outcome){.number = v->kind == VK_TENSOR ? 0 : v->i};
     if (v->kind != VK_TENSOR) continue;
     memcpy(o->dims, v->tensor.dim_live, sizeof o->dims);
-    if (x->kept[i]) continue;
-    x->copies[n] = copy_of(x, g->outputs[i], o, size);
+    if (take->nothing) continue;
+    const uint64_t from = first_wanted(&v->tensor, take->last_rows, o);
+    x->copies[n] = copy_of(x, g->outputs[i], from, o, size);
     n += x->copies[n].size > 0;
   }
   f->outcomes[g->n_outputs] = (struct outcome){0};
-  if (x->token != NO_VALUE) x->copies[n++] = copy_of(x, x->token, &f->outcomes[g->n_outputs], size);
+  if (take->token != NO_VALUE)
+    x->copies[n++] = copy_of(x, take->token, 0, &f->outcomes[g->n_outputs], size);
   return n;
 }
 
@@ -421,21 +436,22 @@ sconce_status exec_part(struct exec *x, uint32_t value, void *out, sconce_error 
 static void call_over(struct exec *x) { x->nodes_bound = x->dispatches_sent = 0; }
 
 /* The copies of the outputs into this flight. */
-static sconce_status prepare_copies(struct exec *x, struct flight *f, uint32_t *n,
-                                    sconce_error *err) {
+static sconce_status prepare_copies(struct exec *x, struct flight *f, const struct take *take,
+                                    uint32_t *n, sconce_error *err) {
   uint64_t size;
-  *n = note_outcomes(x, f, &size);
+  *n = note_outcomes(x, f, take, &size);
   TRY(grow_flight(x, f, size, err));
   for (uint32_t i = 0; i < *n; i++) x->copies[i].to = f->read;
   return SCONCE_OK;
 }
 
-static sconce_status begin(struct exec *x, struct flight *f, sconce_error *err) {
+static sconce_status begin(struct exec *x, struct flight *f, const struct take *take,
+                           sconce_error *err) {
   uint64_t start = os_clock_ns();
   uint32_t n;
   TRY(bind_planned(x, err));
   uint64_t bound = os_clock_ns();
-  TRY(prepare_copies(x, f, &n, err));
+  TRY(prepare_copies(x, f, take, &n, err));
   TRY(send(x, x->copies, n, err));
   TRY(gpu_read_begin(f->read, err));
   x->bind_ns += bound - start;
@@ -443,11 +459,11 @@ static sconce_status begin(struct exec *x, struct flight *f, sconce_error *err) 
   return SCONCE_OK;
 }
 
-sconce_status exec_begin(struct exec *x, sconce_error *err) {
+sconce_status exec_begin(struct exec *x, const struct take *take, sconce_error *err) {
   end_finished(x);
   struct flight *f = free_flight(x);
   if (!f) return fail(err, SCONCE_BAD_ARGUMENT, "%d calls are running", EXEC_FLIGHTS);
-  sconce_status status = begin(x, f, err);
+  sconce_status status = begin(x, f, take, err);
   call_over(x);
   f->taken = status == SCONCE_OK;
   if (status == SCONCE_OK)
@@ -463,7 +479,7 @@ sconce_status exec_read(struct exec *x, sconce_error *err) {
   uint32_t n;
   bool done;
   if (!f) return fail(err, SCONCE_BAD_ARGUMENT, "%d calls are running", EXEC_FLIGHTS);
-  TRY(prepare_copies(x, f, &n, err));
+  TRY(prepare_copies(x, f, &(struct take){.token = NO_VALUE}, &n, err));
   TRY(gpu_submit(x->gpu, &(struct gpu_batch){.copies = x->copies, .n_copies = n}, err));
   TRY(gpu_read_begin(f->read, err));
   f->taken = true;

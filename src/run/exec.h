@@ -1,11 +1,11 @@
-/* Runs a planned graph on a device: buffers at the maximum dims, bind groups per kernel and shape
- * seen, one parameter memory, one readback. Once each shape has been seen a call creates nothing.
- */
+/* Runs the calls of one state: buffers at the maximum dims, bind groups per kernel and shape seen,
+ * one parameter memory, one readback. Once each shape has been seen a call creates nothing. */
 #ifndef RUN_EXEC_H
 #define RUN_EXEC_H
 
 #include "gpu/gpu.h"
 #include "graph/graph.h"
+#include "run/shared.h"
 
 enum {
   EXEC_FLIGHTS = SCONCE_CALLS_MAX,
@@ -29,9 +29,10 @@ struct flight {
 
 struct exec {
   struct gpu *gpu;
+  const struct shared *shared;
   struct graph *graph;
   struct arena *arena;         /* the graph's */
-  struct gpu_buffer **buffers; /* by graph buffer */
+  struct gpu_buffer **buffers; /* by graph buffer; some are shared */
   struct bound **bound;        /* by node: what its records are bound to */
   struct params *params;       /* blocks of parameter slots, newest first */
   struct gpu_dispatch *dispatches;
@@ -43,24 +44,25 @@ struct exec {
   uint32_t n_running;
   struct flight *finished;     /* the last call waited for, or NULL */
   const uint8_t *mapped;       /* its outputs */
-  bool *kept;                  /* by output: stays on the device */
-  uint32_t token;              /* a value to read back with the outputs, or NO_VALUE */
   struct gpu_copy *copies;     /* (outputs + 1) of one call */
   struct gpu_read *part;       /* for scalars that only the device knows; opened when needed */
   uint64_t records_written;    /* parameter slots rewritten, ever */
   uint64_t bind_ns, submit_ns; /* of the host in exec_begin, ever */
-  uint64_t uploaded;           /* bytes of constants */
-  uint64_t upload_ns;          /* that took */
-  uint64_t compile_ns;         /* more until the kernels were there too */
 };
 
-/* After graph_finish: creates the buffers and uploads the constants; rows that calls will need are
- * compiled meanwhile. */
-SCONCE_CHECK sconce_status exec_init(struct exec *x, struct gpu *gpu, struct graph *graph,
-                                     const struct kernel *const *rows, uint32_t n_rows,
-                                     sconce_error *err);
+/* What a call gives back. */
+struct take {
+  bool nothing;       /* outputs stay on the device */
+  uint32_t last_rows; /* see sconce_call */
+  uint32_t token;     /* a value to read back with the outputs, or NO_VALUE */
+};
+
+/* The graph is the state's own: the one that `shared` was made of, or a copy of it. */
+SCONCE_CHECK sconce_status exec_init(struct exec *x, const struct shared *shared,
+                                     struct graph *graph, sconce_error *err);
 void exec_free(struct exec *x);
-/* Puts state (KV caches) back to what the file says. */
+uint64_t exec_own(const struct exec *x); /* bytes on the device that exec_free frees */
+/* Puts state (KV caches) back to its initial contents. */
 SCONCE_CHECK sconce_status exec_reset(struct exec *x, sconce_error *err);
 
 /* The bytes of all state buffers, one after another. */
@@ -70,16 +72,16 @@ SCONCE_CHECK sconce_status exec_set_state(struct exec *x, const uint8_t *in, sco
 
 SCONCE_CHECK sconce_status exec_write(struct exec *x, uint32_t value, const void *data,
                                       uint64_t size, sconce_error *err);
-/* An output's live elements become an input's, on the device. */
-SCONCE_CHECK sconce_status exec_feed(struct exec *x, uint32_t output, uint32_t input,
-                                     sconce_error *err);
+/* The live elements of one's output become another's input, on the device. */
+SCONCE_CHECK sconce_status exec_feed(struct exec *x, uint32_t input, const struct exec *from,
+                                     uint32_t output, sconce_error *err);
 /* Runs the nodes that are planned so far and reads a tensor's live elements back into `out`: for a
  * scalar that only the device knows. `out` has HOST_READ_MAX bytes. exec_begin then goes on behind
  * them. */
 SCONCE_CHECK sconce_status exec_part(struct exec *x, uint32_t value, void *out, sconce_error *err);
 /* After graph_plan: binds what is new, writes what changed, submits, begins the readback. Up to
  * EXEC_FLIGHTS calls may run; the device works through them in order. */
-SCONCE_CHECK sconce_status exec_begin(struct exec *x, sconce_error *err);
+SCONCE_CHECK sconce_status exec_begin(struct exec *x, const struct take *take, sconce_error *err);
 /* *done: the oldest running call's outputs can be read with exec_output until the next begin or
  * poll. */
 SCONCE_CHECK sconce_status exec_poll(struct exec *x, bool block, bool *done, sconce_error *err);

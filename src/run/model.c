@@ -1,37 +1,36 @@
-/* Models: files opened, verified and kept while methods use them. */
+/* Models: files read as far as they describe themselves, verified, and kept while methods use them.
+ *
+ * Of each file first its head is read, which says how long the flatbuffer is, then that; of each
+ * delegate likewise. Where bytes are not there yet, opening stops, and goes on with the next poll.
+ */
 #include "run/model.h"
 
+#include "base/checked.h"
+
 #include <inttypes.h>
-#include <string.h>
+#include <stdlib.h>
 
-static sconce_status read_all(sconce_model *m, const sconce_model_desc *desc, struct span *file,
-                              sconce_error *err) {
-  if (desc->read_size > SIZE_MAX)
-    return fail(err, SCONCE_NO_MEMORY, "a file of %" PRIu64 " bytes", desc->read_size);
-  size_t size = (size_t)desc->read_size;
-  m->owned = block_resize(&m->arena.allocator, NULL, 0, size);
-  if (!m->owned && size) return fail(err, SCONCE_NO_MEMORY, "no memory for %zu bytes", size);
-  m->owned_size = size;
-  enum { STEP = 16 << 20 };
-  for (size_t at = 0; at < size; at += STEP) {
-    size_t n = size - at < STEP ? size - at : STEP;
-    if (desc->read(desc->read_user, at, m->owned + at, n) != SCONCE_OK)
-      return fail(err, SCONCE_IO_ERROR, "reading %zu bytes at %zu failed", n, at);
-  }
-  *file = (struct span){m->owned, size};
-  return SCONCE_OK;
-}
+/* ---- files ----------------------------------------------------------------------------------- */
 
-static sconce_status file_bytes(sconce_model *m, const sconce_model_desc *desc, struct span *file,
-                                sconce_error *err) {
-  if (desc->path) {
-    TRY(os_map_open(&m->map, desc->path, err));
-    *file = m->map.bytes;
-    return SCONCE_OK;
-  }
-  if (desc->read) return read_all(m, desc, file, err);
-  if (!desc->data) return fail(err, SCONCE_BAD_ARGUMENT, "no path, no data and no read function");
-  *file = (struct span){desc->data, desc->size};
+/* The first bytes of a range, and then as many as they say; *out has them when *done. */
+static sconce_status read_front(sconce_model *m, struct source *s, struct extent whole,
+                                uint32_t head_size, struct held *head, struct held *front,
+                                sconce_status (*front_of)(struct extent, uint64_t *,
+                                                          sconce_error *),
+                                struct extent *out, bool *done, sconce_error *err) {
+  const uint64_t first = whole.size < head_size ? whole.size : head_size;
+  TRY(source_hold(s, &m->arena, whole.offset, first, head, done, err));
+  if (!*done) return SCONCE_OK;
+  struct extent known = whole;
+  known.data = head->bytes;
+  known.held = first;
+  uint64_t size;
+  TRY(front_of(known, &size, err));
+  TRY(source_hold(s, &m->arena, whole.offset, size, front, done, err));
+  if (!*done) return SCONCE_OK;
+  *out = whole;
+  out->data = front->bytes;
+  out->held = s->whole.data ? whole.size : size;
   return SCONCE_OK;
 }
 
@@ -44,88 +43,295 @@ static sconce_status index_keys(sconce_model *m, struct data *data, sconce_error
   return SCONCE_OK;
 }
 
-static sconce_status open_data(sconce_model *m, const sconce_model_desc *desc, sconce_error *err) {
-  uint32_t n = desc->n_data_paths;
-  m->data_maps = arena_new(&m->arena, struct os_map, n);
-  m->data_files = arena_new(&m->arena, struct ptd, n);
-  if (!m->data_maps || !m->data_files)
-    return fail(err, SCONCE_NO_MEMORY, "no memory for %u files", n);
-  for (uint32_t i = 0; i < n; i++) {
-    TRY(os_map_open(&m->data_maps[i], desc->data_paths[i], err));
-    m->data.n_files = i + 1;
-    sconce_status status = ptd_open(&m->data_files[i], m->data_maps[i].bytes, err);
-    if (status != SCONCE_OK) {
-      error_prefix(err, "%s: ", desc->data_paths[i]);
-      return status;
+static sconce_status read_data(sconce_model *m, uint32_t i, struct extent whole, bool *done,
+                               sconce_error *err) {
+  struct ptd *ptd = &m->data_files[i - 1];
+  struct extent bytes;
+  TRY(read_front(m, &m->sources[i], whole, PTD_HEAD_SIZE, &m->files[i].head, &m->files[i].front,
+                 ptd_front, &bytes, done, err));
+  if (!*done) return SCONCE_OK;
+  TRY(ptd_open(ptd, bytes, err));
+  return index_keys(m, &ptd->data, err);
+}
+
+static sconce_status read_program(sconce_model *m, struct extent whole, bool *done,
+                                  sconce_error *err) {
+  struct extent bytes;
+  TRY(read_front(m, &m->sources[0], whole, PTE_HEAD_SIZE, &m->files[0].head, &m->files[0].front,
+                 pte_front, &bytes, done, err));
+  if (!*done) return SCONCE_OK;
+  TRY(pte_open(&m->pte, bytes, err));
+  return index_keys(m, &m->pte.data, err);
+}
+
+static sconce_status read_file(sconce_model *m, uint32_t i, bool *done, sconce_error *err) {
+  const struct extent whole = {.size = m->sources[i].size, .file = i};
+  sconce_status status =
+      i == 0 ? read_program(m, whole, done, err) : read_data(m, i, whole, done, err);
+  if (status != SCONCE_OK && status != SCONCE_IO_ERROR && m->files[i].path)
+    error_prefix(err, "%s: ", m->files[i].path);
+  return status;
+}
+
+/* ---- delegates ------------------------------------------------------------------------------- */
+
+static int by_place(const void *a, const void *b) {
+  const struct model_blob *one = a, *two = b;
+  if (one->blob.offset != two->blob.offset) return one->blob.offset < two->blob.offset ? -1 : 1;
+  return one->blob.size < two->blob.size ? -1 : one->blob.size > two->blob.size;
+}
+
+/* Methods may share a delegate: each place is read once. */
+static sconce_status count_blobs(sconce_model *m, sconce_error *err) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < m->pte.n_methods; i++) n += pte_method(&m->pte, i).n_delegates;
+  m->blobs = arena_new(&m->arena, struct model_blob, n);
+  if (!m->blobs) return fail(err, SCONCE_NO_MEMORY, "no memory for %u delegates", n);
+  for (uint32_t i = 0; i < m->pte.n_methods; i++) {
+    struct pte_method method = pte_method(&m->pte, i);
+    for (uint32_t k = 0; k < method.n_delegates; k++) {
+      struct pte_delegate d = pte_delegate(&method, k);
+      if (text_is(d.id, "VulkanBackend") && d.blob.held < d.blob.size)
+        m->blobs[m->n_blobs++].blob = d.blob;
     }
   }
-  m->data.files = m->data_files;
-  TRY(ptd_set_verify(&m->data, err));
-  for (uint32_t i = 0; i < n; i++) TRY(index_keys(m, &m->data_files[i].data, err));
+  qsort(m->blobs, m->n_blobs, sizeof *m->blobs, by_place);
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < m->n_blobs; i++)
+    if (kept == 0 || by_place(&m->blobs[i], &m->blobs[kept - 1]) != 0)
+      m->blobs[kept++] = m->blobs[i];
+  m->n_blobs = kept;
+  m->counted = true;
   return SCONCE_OK;
 }
 
-static sconce_status open_program(sconce_model *m, const sconce_model_desc *desc,
+/* What its header says of sizes is checked here; the rest when a method wants it. A blob that is
+ * none is left for the method to complain about. */
+static sconce_status read_blob(sconce_model *m, struct model_blob *b, bool *done,
+                               sconce_error *err) {
+  sconce_error why = {0};
+  struct extent whole = b->blob;
+  sconce_status status = read_front(m, &m->sources[0], whole, VKGRAPH_HEAD_SIZE, &b->head,
+                                    &b->front, vkgraph_front, &b->blob, done, &why);
+  if (status == SCONCE_OK) return SCONCE_OK;
+  if (status != SCONCE_BAD_FILE) return fail(err, status, "%s", why.text);
+  b->blob.data = b->head.bytes;
+  b->blob.held = b->head.done;
+  *done = true;
+  return SCONCE_OK;
+}
+
+struct extent model_blob(const sconce_model *m, struct extent blob) {
+  const struct model_blob key = {.blob = blob};
+  const struct model_blob *found =
+      m->n_blobs ? bsearch(&key, m->blobs, m->n_blobs, sizeof *m->blobs, by_place) : NULL;
+  return found ? found->blob : blob;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static sconce_status name_methods(sconce_model *m, sconce_error *err) {
+  const char **names = arena_new(&m->arena, const char *, m->pte.n_methods);
+  if (!names) return fail(err, SCONCE_NO_MEMORY, "no memory for %u names", m->pte.n_methods);
+  for (uint32_t i = 0; i < m->pte.n_methods; i++)
+    names[i] = pte_method(&m->pte, i).name.data; /* flatbuffer strings end with a NUL */
+  m->info = (sconce_model_info){m->pte.n_methods, names};
+  return SCONCE_OK;
+}
+
+static sconce_status open_on(sconce_model *m, bool *done, sconce_error *err) {
+  for (; m->n_read < m->n_files; m->n_read++) {
+    /* Data files first: what a program asks of them is then known. */
+    TRY(read_file(m, m->n_files - 1 - m->n_read, done, err));
+    if (!*done) return SCONCE_OK;
+  }
+  if (!m->counted) {
+    TRY(ptd_set_verify(&m->data, err));
+    TRY(count_blobs(m, err));
+  }
+  for (; m->n_blobs_read < m->n_blobs; m->n_blobs_read++) {
+    TRY(read_blob(m, &m->blobs[m->n_blobs_read], done, err));
+    if (!*done) return SCONCE_OK;
+  }
+  TRY(name_methods(m, err));
+  if (m->device) TRY(ptd_set_match(&m->data, &m->pte, err));
+  *done = m->ready = true;
+  return SCONCE_OK;
+}
+
+static sconce_status open_sources(sconce_model *m, const sconce_model_desc *desc,
                                   sconce_error *err) {
-  struct span file;
-  TRY(file_bytes(m, desc, &file, err));
-  sconce_status status = pte_open(&m->pte, file, err);
-  if (status == SCONCE_OK) status = index_keys(m, &m->pte.data, err);
-  if (status != SCONCE_OK && desc->path) error_prefix(err, "%s: ", desc->path);
+  if (desc->n_data_files > PTD_MAX_FILES || (desc->n_data_files && !desc->data_files))
+    return fail(err, SCONCE_BAD_ARGUMENT, "%u data files, at most %d", desc->n_data_files,
+                PTD_MAX_FILES);
+  m->n_files = 1 + desc->n_data_files;
+  m->sources = arena_new(&m->arena, struct source, m->n_files);
+  m->files = arena_new(&m->arena, struct model_file, m->n_files);
+  m->data_files = arena_new(&m->arena, struct ptd, desc->n_data_files);
+  if (!m->sources || !m->files || !m->data_files)
+    return fail(err, SCONCE_NO_MEMORY, "no memory for %u files", m->n_files);
+  m->data = (struct ptd_set){m->data_files, desc->n_data_files};
+  for (uint32_t i = 0; i < m->n_files; i++) {
+    sconce_file file = i ? desc->data_files[i - 1] : desc->program;
+    if (file.path)
+      file.path = m->files[i].path = arena_copy_text(&m->arena, file.path, strlen(file.path));
+    if (!file.path && m->files[i].path) return fail(err, SCONCE_NO_MEMORY, "no memory for a path");
+    TRY(source_open(&m->sources[i], &file, &m->arena.allocator, err));
+    m->n_sources = i + 1;
+  }
+  return SCONCE_OK;
+}
+
+static sconce_status begin(sconce_model **out, sconce_device *device,
+                           const sconce_allocator *allocator, const sconce_model_desc *desc,
+                           sconce_error *err) {
+  *out = NULL;
+  sconce_model *m = block_resize(allocator, NULL, 0, sizeof *m);
+  if (!m) return fail(err, SCONCE_NO_MEMORY, "no memory for a model");
+  *m = (sconce_model){.device = device,
+                      .users = 1,
+                      .max_device_bytes = desc->max_device_bytes,
+                      .max_nodes = desc->max_nodes};
+  if (device) device->users++;
+  arena_init(&m->arena, allocator);
+  m->source = (struct ptd_source){&m->data, &m->pte};
+  sconce_status status = open_sources(m, desc, err);
+  if (status != SCONCE_OK) {
+    (void)model_drop(m); /* the caller still has the device */
+    return status;
+  }
+  if (device) weights_init(&m->weights, device->gpu, m->sources, &m->arena.allocator);
+  *out = m;
+  return SCONCE_OK;
+}
+
+bool model_wants(const sconce_model *m, sconce_progress *progress) {
+  for (uint32_t i = 0; i < m->n_sources; i++) {
+    progress->wants.file = i;
+    if (source_wants(&m->sources[i], &progress->wants.offset, &progress->wants.size)) return true;
+  }
+  progress->wants.file = 0;
+  progress->wants.offset = 0;
+  return false;
+}
+
+static void tell(const sconce_model *m, sconce_progress *out) {
+  *out = (sconce_progress){.done = m->ready};
+  for (uint32_t i = 0; i < m->n_files; i++) {
+    out->bytes_done += m->files[i].front.done;
+    out->bytes_all += m->files[i].front.size;
+  }
+  for (uint32_t i = 0; i < m->n_blobs; i++) {
+    out->bytes_done += m->blobs[i].front.done;
+    out->bytes_all += m->blobs[i].front.size;
+  }
+  if (!m->ready) (void)model_wants(m, out);
+}
+
+/* Loops over the steps; a file whose bytes must be handed in cannot be waited for. */
+static sconce_status finish(sconce_model *m, sconce_error *err) {
+  for (bool done = m->ready; !done;) {
+    sconce_progress progress;
+    TRY(open_on(m, &done, err));
+    if (!done && model_wants(m, &progress))
+      return fail(err, SCONCE_BAD_ARGUMENT,
+                  "a file without a path, without data and without a read function: open it with "
+                  "sconce_model_begin and hand its bytes in");
+  }
+  return SCONCE_OK;
+}
+
+static sconce_status open_all(sconce_model **out, sconce_device *device,
+                              const sconce_allocator *allocator, const sconce_model_desc *desc,
+                              sconce_error *err) {
+  TRY(begin(out, device, allocator, desc, err));
+  sconce_status status = finish(*out, err);
+  if (status == SCONCE_OK) return SCONCE_OK;
+  (void)model_drop(*out);
+  *out = NULL;
   return status;
 }
 
 sconce_status model_open(sconce_model **out, const sconce_allocator *allocator,
                          const sconce_model_desc *desc, sconce_error *err) {
+  return open_all(out, NULL, allocator, desc, err);
+}
+
+static sconce_status check_new(sconce_model **out, const sconce_device *device,
+                               const sconce_model_desc *desc, sconce_error *err) {
+  if (!out || !device || !desc)
+    return fail(err, SCONCE_BAD_ARGUMENT, "out, device or desc is NULL");
   *out = NULL;
-  sconce_model *m = block_resize(allocator, NULL, 0, sizeof *m);
-  if (!m) return fail(err, SCONCE_NO_MEMORY, "no memory for a model");
-  *m = (sconce_model){0};
-  arena_init(&m->arena, allocator);
-  m->source = (struct ptd_source){&m->data, &m->pte};
-  sconce_status status = open_data(m, desc, err);
-  if (status == SCONCE_OK) status = open_program(m, desc, err);
-  if (status != SCONCE_OK)
-    sconce_model_close(m);
-  else
-    *out = m;
-  return status;
+  return device_check_ready(device, err);
 }
 
 sconce_status sconce_model_open(sconce_model **out, sconce_device *device,
                                 const sconce_model_desc *desc, sconce_error *err) {
-  if (!out || !device || !desc)
-    return fail(err, SCONCE_BAD_ARGUMENT, "out, device or desc is NULL");
-  TRY(model_open(out, &device->allocator, desc, err));
-  (*out)->device = device;
-  sconce_status status = ptd_set_match(&(*out)->data, &(*out)->pte, err);
-  if (status == SCONCE_OK) return SCONCE_OK;
-  if (desc->path) error_prefix(err, "%s: ", desc->path);
-  sconce_model_close(*out);
-  *out = NULL;
-  return status;
+  sconce_error local;
+  if (!err) err = &local;
+  TRY(check_new(out, device, desc, err));
+  LOCKED(device->gpu, open_all(out, device, &device->allocator, desc, err));
+}
+
+sconce_status sconce_model_begin(sconce_model **out, sconce_device *device,
+                                 const sconce_model_desc *desc, sconce_error *err) {
+  sconce_error local;
+  if (!err) err = &local;
+  TRY(check_new(out, device, desc, err));
+  LOCKED(device->gpu, begin(out, device, &device->allocator, desc, err));
+}
+
+static sconce_status poll(sconce_model *m, sconce_progress *progress, sconce_error *err) {
+  bool done = m->ready;
+  if (!done) TRY(open_on(m, &done, err));
+  tell(m, progress);
+  return SCONCE_OK;
+}
+
+sconce_status sconce_model_poll(sconce_model *m, sconce_progress *progress, sconce_error *err) {
+  if (!m || !progress) return fail(err, SCONCE_BAD_ARGUMENT, "model or progress is NULL");
+  sconce_error local;
+  LOCKED(m->device->gpu, poll(m, progress, err ? err : &local));
+}
+
+sconce_status sconce_model_give(sconce_model *m, uint32_t file, uint64_t offset, const void *data,
+                                size_t size, sconce_error *err) {
+  if (!m || (!data && size)) return fail(err, SCONCE_BAD_ARGUMENT, "model or data is NULL");
+  if (file >= m->n_sources)
+    return fail(err, SCONCE_BAD_ARGUMENT, "file %u of %u", file, m->n_sources);
+  LOCKED(m->device->gpu, source_give(&m->sources[file], offset, data, size, err));
+}
+
+bool model_drop(sconce_model *m) {
+  if (--m->users > 0) return false;
+  sconce_device *device = m->device;
+  weights_free(&m->weights);
+  for (uint32_t i = 0; i < m->n_sources; i++) source_close(&m->sources[i]);
+  sconce_allocator allocator = m->arena.allocator;
+  arena_free(&m->arena);
+  block_resize(&allocator, m, sizeof *m, 0);
+  return device && device_drop(device);
 }
 
 void sconce_model_close(sconce_model *m) {
   if (!m) return;
-  for (uint32_t i = 0; i < m->data.n_files; i++) os_map_close(&m->data_maps[i]);
-  os_map_close(&m->map);
-  block_resize(&m->arena.allocator, m->owned, m->owned_size, 0);
-  sconce_allocator allocator = m->arena.allocator;
-  arena_free(&m->arena);
-  block_resize(&allocator, m, sizeof *m, 0);
+  sconce_device *device = m->device;
+  if (device) gpu_lock(device->gpu);
+  const bool unused = model_drop(m);
+  if (device) gpu_unlock(device->gpu);
+  if (unused) device_free(device);
 }
 
-uint32_t sconce_model_n_methods(const sconce_model *m) { return m ? m->pte.n_methods : 0; }
+/* ---- asking ---------------------------------------------------------------------------------- */
 
-const char *sconce_model_method_name(const sconce_model *m, uint32_t i) {
-  if (!m || i >= m->pte.n_methods) return NULL;
-  return pte_method(&m->pte, i).name.data; /* flatbuffer strings end with a NUL */
+const sconce_model_info *sconce_model_describe(const sconce_model *m) {
+  return m && m->ready ? &m->info : NULL;
 }
 
 sconce_status sconce_model_constant(const sconce_model *m, const char *name, uint32_t output,
                                     sconce_number *out, sconce_error *err) {
   if (!m || !name || !out) return fail(err, SCONCE_BAD_ARGUMENT, "model, method or out is NULL");
+  if (!m->ready) return fail(err, SCONCE_BAD_ARGUMENT, "the model is still being opened");
   struct pte_method method;
   if (!pte_find_method(&m->pte, text_of(name), &method) || !pte_method_is_constant(&method))
     return fail(err, SCONCE_UNSUPPORTED, "no constant method '%s'", name);

@@ -1,34 +1,101 @@
-/* What public model and method handles are made of; for src/run only. */
+/* What public model and method handles are made of; for src/run and the rooms around it. */
 #ifndef RUN_MODEL_H
 #define RUN_MODEL_H
 
-#include "base/os.h"
 #include "format/ptd.h"
 #include "run/device.h"
 #include "run/draw.h"
-#include "run/exec.h"
+#include "run/rehearse.h"
+#include "run/shared.h"
+
+/* A file, and its flatbuffer in memory. */
+struct model_file {
+  char *path; /* for messages, or NULL */
+  struct held head, front;
+};
+
+/* The graph of a delegate in memory: all of its blob but the constants. */
+struct model_blob {
+  struct extent blob;
+  struct held head, front;
+};
 
 struct sconce_model {
   sconce_device *device; /* NULL: opened by model_open, for looking only */
   struct arena arena;
-  struct os_map map; /* of path */
-  uint8_t *owned;    /* what `read` filled */
-  size_t owned_size;
-  struct os_map *data_maps; /* of .ptd files */
+  struct source *sources; /* (n_files) the program's, then those of data files */
+  struct model_file *files;
+  uint32_t n_files, n_sources; /* sources that were opened */
+  uint32_t n_read;             /* files that were read */
   struct ptd *data_files;
   struct ptd_set data;
   struct pte pte;
   struct ptd_source source;
+  struct model_blob *blobs; /* by place in the file, each once */
+  uint32_t n_blobs, n_blobs_read;
+  bool counted; /* blobs are known */
+  bool ready;
+  sconce_model_info info;
+  struct weights weights;
+  uint64_t max_device_bytes;     /* 0: the default */
+  uint32_t max_nodes;            /* 0: the default */
+  struct sconce_method *methods; /* open or being opened */
+  uint32_t n_made;               /* constants that methods made of others */
+  uint32_t users;                /* the caller and the methods */
 };
 
-/* The files alone: no device, and external tensors may be missing (see ptd_set_match). */
+/* The files alone: no device, and external tensors may be missing (see ptd_set_match). Waits. */
 SCONCE_CHECK sconce_status model_open(sconce_model **out, const sconce_allocator *allocator,
                                       const sconce_model_desc *desc, sconce_error *err);
+/* A user less, with the lock held; the last one closes it. true: device_free is due. */
+bool model_drop(sconce_model *m);
+/* The same blob, with its graph in memory. */
+struct extent model_blob(const sconce_model *m, struct extent blob);
+/* Fills progress->wants; false: no source waits for bytes. */
+bool model_wants(const sconce_model *m, sconce_progress *progress);
+
+/* A constant that the host needs: it is read before the graph is finished. */
+struct host_constant {
+  struct host_constant *next;
+  uint32_t value;      /* of the graph */
+  struct extent bytes; /* in the file */
+  int scalar_type;     /* of them */
+  struct held held;
+};
 
 /* The program's method as one graph: delegates and portable calls inlined, inputs and outputs set,
- * the choice of a token behind a language model; not yet finished. */
+ * the choice of a token behind a language model; not yet finished. *wanted: constants that the
+ * host needs, or NULL. */
 SCONCE_CHECK sconce_status program_build(struct graph *g, sconce_model *model,
                                          const struct pte_method *method, struct draw *draw,
+                                         struct host_constant **wanted, sconce_error *err);
+/* Reads them, converts what has another dtype inside, and gives them to the graph. */
+SCONCE_CHECK sconce_status program_read(struct graph *g, sconce_model *model,
+                                        struct host_constant **wanted, bool *done,
+                                        sconce_error *err);
+
+/* Both and graph_finish, for tools: at once, from files whose bytes are at hand. */
+SCONCE_CHECK sconce_status program_graph(struct graph *g, sconce_model *model,
+                                         const struct pte_method *method, struct draw *draw,
                                          sconce_error *err);
+
+struct sconce_method {
+  sconce_model *model;
+  struct sconce_method *next; /* of the model's */
+  uint32_t users;             /* those who opened it, and the states */
+  struct arena arena;
+  struct graph graph;
+  struct pte_method program;
+  struct draw draw;
+  struct host_constant *wanted;
+  struct shared shared;
+  struct gpu_compile *compile;
+  enum { METHOD_READS, METHOD_LOADS, METHOD_READY, METHOD_FAILED } phase;
+  sconce_error why; /* it failed */
+  uint32_t kernels_done, kernels_all;
+  sconce_method_info info;
+  uint64_t begun_ns, upload_ns, compile_ns; /* see sconce_load_times */
+};
+bool method_drop(sconce_method *m); /* as model_drop */
 
 #endif

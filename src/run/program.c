@@ -8,6 +8,8 @@
 
 #include "base/half.h"
 #include "graph/op.h"
+#include "run/mutated.h"
+#include "run/places.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -16,8 +18,10 @@ struct program {
   sconce_model *model;
   const struct pte_method *m;
   struct graph *g;
-  uint32_t *map;    /* program's value -> graph's, NO_VALUE until used */
-  uint32_t *recast; /* the same in the other float dtype, NO_VALUE until somebody wants it */
+  uint32_t *map;        /* program's value -> graph's, NO_VALUE until used */
+  uint32_t *recast;     /* the same in the other float dtype, NO_VALUE until somebody wants it */
+  struct places places; /* what was written where in planned memory */
+  struct host_constant *wanted;
   sconce_error *err;
 };
 
@@ -50,32 +54,25 @@ static bool dtype_inside(int scalar_type, enum vk_dtype *out) {
   }
 }
 
-/* 64-bit constants are narrowed once, into the arena; all others stay in the file. */
+/* A constant that the host reads before the graph is finished. */
+static sconce_status want(struct program *p, uint32_t value, struct extent bytes, int scalar_type) {
+  struct host_constant *c = arena_new(&p->g->arena, struct host_constant, 1);
+  if (!c) return fail(p->err, SCONCE_NO_MEMORY, "no memory for a constant");
+  *c = (struct host_constant){
+      .next = p->wanted, .value = value, .bytes = bytes, .scalar_type = scalar_type};
+  p->wanted = c;
+  return SCONCE_OK;
+}
+
+/* 64-bit constants are narrowed on the host; all others go to the device as they are. */
 static sconce_status constant_bytes(struct program *p, const struct pte_tensor *t,
-                                    struct span bytes, struct tensor *to) {
+                                    struct extent bytes, uint32_t value) {
+  struct tensor *to = &p->g->values[value].tensor;
   to->constant = true;
   to->bytes = bytes;
   if (t->shape.scalar_type != SCALAR_LONG && t->shape.scalar_type != SCALAR_DOUBLE)
     return SCONCE_OK;
-  uint32_t *narrow = arena_new(&p->g->arena, uint32_t, (size_t)t->shape.numel);
-  if (!narrow) return fail(p->err, SCONCE_NO_MEMORY, "no memory for a constant");
-  for (uint64_t i = 0; i < t->shape.numel; i++) {
-    uint64_t bits = load_u64(bytes.data + 8 * i);
-    int64_t whole = (int64_t)bits;
-    if (t->shape.scalar_type == SCALAR_LONG) {
-      if (whole < INT32_MIN || whole > INT32_MAX)
-        return fail(p->err, SCONCE_UNSUPPORTED, "a constant of %" PRId64 " does not fit 32 bits",
-                    whole);
-      narrow[i] = (uint32_t)(int32_t)whole;
-    } else {
-      double wide;
-      memcpy(&wide, &bits, 8);
-      float single = (float)wide;
-      memcpy(&narrow[i], &single, 4);
-    }
-  }
-  to->bytes = (struct span){(const uint8_t *)narrow, (size_t)t->shape.numel * 4};
-  return SCONCE_OK;
+  return want(p, value, bytes, t->shape.scalar_type);
 }
 
 static bool contiguous(const struct data_shape *s) {
@@ -85,7 +82,7 @@ static bool contiguous(const struct data_shape *s) {
 }
 
 /* The initial bytes that the file or a .ptd holds for a tensor. */
-static bool initial_bytes(struct program *p, const struct pte_tensor *t, struct span *out) {
+static bool initial_bytes(struct program *p, const struct pte_tensor *t, struct extent *out) {
   if (!t->external) return pte_tensor_bytes(&p->model->pte, t, out);
   struct ptd_entry entry;
   if (!ptd_find(&p->model->data, t->fqn, &entry)) return false;
@@ -107,27 +104,12 @@ static sconce_status add_tensor(struct program *p, const struct pte_tensor *t, u
   for (uint32_t i = 0; i < t->shape.rank; i++) dims[i] = (uint32_t)t->shape.sizes[i];
   *out = graph_add_tensor(p->g, dtype, t->shape.rank, dims, p->err);
   if (*out == NO_VALUE) return SCONCE_NO_MEMORY;
-  struct span bytes;
+  struct extent bytes;
   if (!initial_bytes(p, t, &bytes)) return SCONCE_OK;
-  return constant_bytes(p, t, bytes, &p->g->values[*out].tensor);
+  return constant_bytes(p, t, bytes, *out);
 }
 
 static sconce_status value_of(struct program *p, uint32_t index, uint32_t *out);
-
-/* A constant of float32 in float16, once at load; what has a place in memory may yet change. */
-static sconce_status halve(struct program *p, const struct tensor *from, struct tensor *to) {
-  const uint64_t n = tensor_numel_max(from);
-  uint16_t *halves = arena_new(&p->g->arena, uint16_t, (size_t)n);
-  if (!halves) return fail(p->err, SCONCE_NO_MEMORY, "no memory for a constant");
-  for (uint64_t i = 0; i < n; i++) {
-    float f;
-    memcpy(&f, from->bytes.data + 4 * i, 4);
-    halves[i] = half_from_float(f);
-  }
-  to->constant = true;
-  to->bytes = (struct span){(const uint8_t *)halves, (size_t)n * 2};
-  return SCONCE_OK;
-}
 
 /* The program's value, which is there in the other float dtype. */
 static sconce_status recast(struct program *p, uint32_t index, enum vk_dtype dtype, uint32_t *out) {
@@ -140,16 +122,48 @@ static sconce_status recast(struct program *p, uint32_t index, enum vk_dtype dty
   if (*out == NO_VALUE) return SCONCE_NO_MEMORY;
   p->recast[index] = *out;
   t = &g->values[from].tensor; /* the array may have moved */
-  if (t->constant && dtype == VK_FLOAT16 && !pte_value(p->m, index).tensor.planned)
-    return halve(p, t, &g->values[*out].tensor);
+  const struct pte_tensor said = pte_value(p->m, index).tensor;
+  struct extent bytes;
+  if (t->constant && dtype == VK_FLOAT16 && !said.planned && initial_bytes(p, &said, &bytes)) {
+    /* once, on the host; what has a place in memory may yet change */
+    g->values[*out].tensor.constant = true;
+    return want(p, *out, bytes, said.shape.scalar_type);
+  }
   const uint32_t none = graph_add_value(g, VK_NULL, p->err);
   if (none == NO_VALUE) return SCONCE_NO_MEMORY;
   const uint32_t args[] = {from, none, none, *out};
   return graph_add_node(g, text_of("aten::_to_copy.out"), g->n_nodes, args, 4, p->err);
 }
 
+/* Before anybody reads a value that nothing wrote: it is a view, or has initial bytes, or means
+ * nothing. */
+static sconce_status find_viewed(struct program *p, uint32_t index) {
+  const uint32_t viewed = p->map[index] == NO_VALUE ? places_viewed(&p->places, index) : UINT32_MAX;
+  struct extent bytes;
+  uint32_t from;
+  if (viewed == UINT32_MAX) return SCONCE_OK;
+  const struct pte_tensor t = pte_value(p->m, index).tensor;
+  if (initial_bytes(p, &t, &bytes)) return SCONCE_OK;
+  TRY(value_of(p, viewed, &from));
+  uint32_t dims[RANK_MAX];
+  int64_t *sizes = arena_new(&p->g->arena, int64_t, t.shape.rank);
+  if (!sizes || t.shape.rank > RANK_MAX)
+    return fail(p->err, SCONCE_UNSUPPORTED, "a view of rank %u", t.shape.rank);
+  for (uint32_t i = 0; i < t.shape.rank; i++) dims[i] = (uint32_t)(sizes[i] = t.shape.sizes[i]);
+  const uint32_t list = graph_add_value(p->g, VK_INT_LIST, p->err);
+  const uint32_t to =
+      graph_add_tensor(p->g, p->g->values[from].tensor.dtype, t.shape.rank, dims, p->err);
+  if (list == NO_VALUE || to == NO_VALUE) return SCONCE_NO_MEMORY;
+  p->g->values[list].list.n = t.shape.rank;
+  p->g->values[list].list.ints = sizes;
+  p->map[index] = to;
+  const uint32_t args[] = {from, list, to};
+  return graph_add_node(p->g, text_of("aten::view_copy.out"), p->g->n_nodes, args, 3, p->err);
+}
+
 /* As a portable kernel reads it: in the program's own dtype. */
 static sconce_status read_value(struct program *p, uint32_t index, uint32_t *out) {
+  TRY(find_viewed(p, index));
   TRY(value_of(p, index, out));
   const struct value *v = &p->g->values[*out];
   struct pte_value said = pte_value(p->m, index);
@@ -263,9 +277,10 @@ static bool is_float(enum vk_dtype dtype) { return dtype == VK_FLOAT32 || dtype 
 static sconce_status join(struct program *p, uint32_t index, const struct vkgraph *vk, uint32_t id,
                           bool input, uint32_t *map) {
   struct vk_value inside = vkgraph_value(vk, id);
+  if (input) TRY(find_viewed(p, index));
   if (p->map[index] == NO_VALUE && inside.kind == VK_TENSOR) {
     struct pte_value v = pte_value(p->m, index);
-    struct span bytes;
+    struct extent bytes;
     bool has_bytes = v.kind == PTE_TENSOR && initial_bytes(p, &v.tensor, &bytes);
     if (!has_bytes && map[id] == NO_VALUE) {
       uint32_t added = graph_add_tensor(p->g, inside.tensor.dtype, inside.tensor.rank,
@@ -304,10 +319,10 @@ static sconce_status join(struct program *p, uint32_t index, const struct vkgrap
 }
 
 /* The exporter leaves placeholders without a reader out of input_ids but not out of the call, so
- * inputs are matched in order, skipping what does not fit. */
-static sconce_status join_inputs(struct program *p, const struct pte_instruction *call,
-                                 const struct vkgraph *vk, uint32_t *map) {
-  uint32_t n = call->args.n - vk->n_outputs, at = 0;
+ * inputs are matched in order, skipping what does not fit. *end: the argument behind the last. */
+static sconce_status join_inputs(struct program *p, const struct pte_instruction *call, uint32_t n,
+                                 const struct vkgraph *vk, uint32_t *map, uint32_t *end) {
+  uint32_t at = 0;
   for (uint32_t i = 0; i < vk->n_inputs; i++) {
     uint32_t id = fb_u32_at(vk->inputs, i);
     struct vk_value inside = vkgraph_value(vk, id);
@@ -319,7 +334,75 @@ static sconce_status join_inputs(struct program *p, const struct pte_instruction
                   at - 1, i);
     TRY(join(p, index, vk, id, true, map));
   }
+  *end = at;
   return SCONCE_OK;
+}
+
+/* Does anything before this instruction give the value something? */
+static bool is_given(struct program *p, uint32_t index) {
+  const struct pte_value v = pte_value(p->m, index);
+  struct extent bytes;
+  if (v.kind != PTE_TENSOR || p->map[index] != NO_VALUE) return true;
+  if (initial_bytes(p, &v.tensor, &bytes) || places_viewed(&p->places, index) != UINT32_MAX)
+    return true;
+  for (uint32_t i = 0; i < p->m->inputs.n; i++)
+    if ((uint32_t)fb_i32_at(p->m->inputs, i) == index) return true;
+  return false;
+}
+
+/* Where the call's outputs begin, at `at` or behind `end`. The exporter names an output that a
+ * method returns twice once in the delegate, but twice in the call: the arguments in front that
+ * nothing gives are outputs too. */
+static uint32_t first_output(struct program *p, const struct pte_instruction *call, uint32_t at,
+                             uint32_t end) {
+  while (at > end && !is_given(p, (uint32_t)fb_i32_at(call->args, at - 1))) at--;
+  return at;
+}
+
+/* Which of the delegate's outputs, `first` to `next`, argument `at` is: the next one, or an earlier
+ * one again where there are `spare` more arguments than outputs. */
+static sconce_status find_output(struct program *p, const struct pte_instruction *call, uint32_t at,
+                                 const struct vkgraph *vk, uint32_t first, uint32_t next,
+                                 uint32_t spare, uint32_t *out) {
+  const uint32_t index = (uint32_t)fb_i32_at(call->args, at);
+  uint32_t fits = 0;
+  for (uint32_t i = spare ? first : next; i <= next && i < vk->n_outputs; i++) {
+    struct vk_value inside = vkgraph_value(vk, fb_u32_at(vk->outputs, i));
+    if (matches(p, index, &inside)) *out = i, fits++;
+  }
+  if (fits > 1)
+    return fail(p->err, SCONCE_UNSUPPORTED,
+                "argument %u could be any of %u outputs of the delegate", at, fits);
+  return fits ? SCONCE_OK
+              : fail(p->err, SCONCE_BAD_GRAPH, "argument %u does not fit output %u of the delegate",
+                     at, next);
+}
+
+/* The delegate's outputs from `first` on are the call's arguments from `from` on. */
+static sconce_status join_outputs(struct program *p, const struct pte_instruction *call,
+                                  uint32_t from, uint32_t first, const struct vkgraph *vk,
+                                  uint32_t *map) {
+  uint32_t next = first;
+  for (uint32_t at = from; at < call->args.n; at++) {
+    const uint32_t index = (uint32_t)fb_i32_at(call->args, at);
+    const uint32_t spare = call->args.n - at - (vk->n_outputs - next);
+    uint32_t i = next;
+    TRY(find_output(p, call, at, vk, first, next, spare, &i));
+    next += i == next;
+    p->recast[index] = NO_VALUE; /* of what it was before */
+    TRY(join(p, index, vk, fb_u32_at(vk->outputs, i), false, map));
+    places_wrote(&p->places, index);
+  }
+  return SCONCE_OK;
+}
+
+/* New contents of buffers come in front of the outputs that a call takes. */
+static sconce_status write_buffers(struct program *p, const struct vkgraph *vk, uint32_t n,
+                                   const uint32_t *map) {
+  uint32_t *values = arena_new(&p->g->arena, uint32_t, n);
+  if (!values) return fail(p->err, SCONCE_NO_MEMORY, "no memory for %u outputs", n);
+  for (uint32_t i = 0; i < n; i++) values[i] = map[fb_u32_at(vk->outputs, i)];
+  return mutated_write_back(p->g, values, n, p->err);
 }
 
 static sconce_status add_delegate(struct program *p, const struct pte_instruction *call) {
@@ -331,31 +414,44 @@ static sconce_status add_delegate(struct program *p, const struct pte_instructio
                 call->index, TEXT(d.id));
   struct vkgraph vk;
   struct data_lookup named = {ptd_lookup, &p->model->source};
-  TRY(vkgraph_open(&vk, d.blob, named, p->err));
-  if (call->args.n < vk.n_inputs + vk.n_outputs)
-    return fail(
-        p->err, SCONCE_BAD_GRAPH,
-        "%u arguments for %u inputs and %u outputs (a buffer that the model changes: export with "
-        "alias_buffer_mutations)",
-        call->args.n, vk.n_inputs, vk.n_outputs);
+  TRY(vkgraph_open(&vk, model_blob(p->model, d.blob), named, p->err));
+  if (call->args.n < vk.n_inputs)
+    return fail(p->err, SCONCE_BAD_GRAPH, "%u arguments for %u inputs and %u outputs", call->args.n,
+                vk.n_inputs, vk.n_outputs);
+  const uint32_t room = call->args.n - vk.n_inputs;
+  const uint32_t extra = vk.n_outputs > room ? vk.n_outputs - room : 0;
   uint32_t *map = arena_new(&p->g->arena, uint32_t, vk.n_values);
   if (!map) return fail(p->err, SCONCE_NO_MEMORY, "no memory for %u values", vk.n_values);
   for (uint32_t i = 0; i < vk.n_values; i++) map[i] = NO_VALUE;
-  TRY(join_inputs(p, call, &vk, map));
-  for (uint32_t i = 0; i < vk.n_outputs; i++) {
-    uint32_t at = call->args.n - vk.n_outputs + i, id = fb_u32_at(vk.outputs, i);
-    uint32_t index = (uint32_t)fb_i32_at(call->args, at);
-    struct vk_value inside = vkgraph_value(&vk, id);
-    if (!matches(p, index, &inside))
-      return fail(p->err, SCONCE_BAD_GRAPH, "argument %u does not fit output %u of the delegate",
-                  at, i);
-    p->recast[index] = NO_VALUE; /* of what it was before */
-    TRY(join(p, index, &vk, id, false, map));
-  }
-  return graph_add_delegate(p->g, &vk, map, p->err);
+  const uint32_t outputs = call->args.n - (vk.n_outputs - extra);
+  uint32_t end = 0;
+  TRY(join_inputs(p, call, outputs, &vk, map, &end));
+  const uint32_t from = first_output(p, call, outputs, end);
+  TRY(join_outputs(p, call, from, extra, &vk, map));
+  TRY(graph_add_delegate(p->g, &vk, map, p->err));
+  return write_buffers(p, &vk, extra, map);
 }
 
 /* ---- instructions ---------------------------------------------------------------------------- */
+
+/* Results of a portable call that are a list stand among its arguments as well. They are no views,
+ * whatever was at their place before. */
+static sconce_status add_results(struct program *p, uint32_t list) {
+  const struct pte_value v = pte_value(p->m, list);
+  for (uint32_t i = 0; v.kind == PTE_TENSOR_LIST && i < v.items.n; i++) {
+    const int64_t item = pte_list_item(&v, i);
+    uint32_t id;
+    if (item >= 0) TRY(value_of(p, (uint32_t)item, &id));
+  }
+  return SCONCE_OK;
+}
+
+static void wrote_results(struct program *p, uint32_t index) {
+  const struct pte_value v = pte_value(p->m, index);
+  places_wrote(&p->places, index);
+  for (uint32_t i = 0; v.kind == PTE_TENSOR_LIST && i < v.items.n; i++)
+    if (pte_list_item(&v, i) >= 0) places_wrote(&p->places, (uint32_t)pte_list_item(&v, i));
+}
 
 /* A portable call repeats its output in a last slot for the return value. */
 static sconce_status add_kernel(struct program *p, const struct pte_instruction *call,
@@ -364,6 +460,7 @@ static sconce_status add_kernel(struct program *p, const struct pte_instruction 
   uint32_t args[ARGS_MAX], n = call->args.n;
   if (n > ARGS_MAX) return fail(p->err, SCONCE_UNSUPPORTED, "%u arguments", n);
   if (n >= 2 && fb_i32_at(call->args, n - 1) == fb_i32_at(call->args, n - 2)) n--;
+  if (n) TRY(add_results(p, (uint32_t)fb_i32_at(call->args, n - 1)));
   for (uint32_t i = 0; i < n; i++) {
     const uint32_t value = (uint32_t)fb_i32_at(call->args, i);
     TRY(i + 1 < n ? read_value(p, value, &args[i]) : value_of(p, value, &args[i]));
@@ -374,6 +471,7 @@ static sconce_status add_kernel(struct program *p, const struct pte_instruction 
   if (status != SCONCE_OK) error_prefix(p->err, "%s: ", name);
   for (uint32_t i = 0; i < n; i++) /* any of them may have been written */
     p->recast[(uint32_t)fb_i32_at(call->args, i)] = NO_VALUE;
+  if (n) wrote_results(p, (uint32_t)fb_i32_at(call->args, n - 1));
   return status;
 }
 
@@ -416,31 +514,156 @@ static sconce_status set_border(struct program *p, struct fb_vec indices, bool i
   if (!*out) return fail(p->err, SCONCE_NO_MEMORY, "no memory for %u values", indices.n);
   for (uint32_t i = 0; i < indices.n; i++) {
     uint32_t id;
+    if (!input) TRY(find_viewed(p, (uint32_t)fb_i32_at(indices, i)));
     TRY(value_of(p, (uint32_t)fb_i32_at(indices, i), &id));
     (*out)[i] = id;
     if (p->g->values[id].kind != VK_TENSOR) continue;
     if (input && p->g->values[id].tensor.input)
       return fail(p->err, SCONCE_UNSUPPORTED, "input %u is an earlier input again", i);
-    if (input)
-      p->g->values[id].tensor.input = true;
-    else
-      p->g->values[id].tensor.output = true;
+    struct tensor *t = &p->g->values[id].tensor;
+    if (input) {
+      t->input = true;
+      t->written |= t->defined;
+    } else
+      t->output = true;
   }
   return SCONCE_OK;
 }
 
+/* Scalars that come from constants: the host looks at their elements. */
+static sconce_status want_scalars(struct program *p) {
+  const struct graph *g = p->g;
+  for (uint32_t i = 0; i < g->n_nodes; i++) {
+    const struct node *n = &g->nodes[i];
+    const uint32_t id = n->op->flags & OP_READS ? arg_id(n, 0) : NO_VALUE;
+    if (id == NO_VALUE || g->values[id].kind != VK_TENSOR) continue;
+    const struct tensor *t = &g->values[id].tensor;
+    if (!t->constant || t->written || t->bytes.held == t->bytes.size) continue;
+    if (t->bytes.size > HOST_READ_MAX)
+      return fail(p->err, SCONCE_UNSUPPORTED, "a scalar from a constant of %" PRIu64 " bytes",
+                  t->bytes.size);
+    TRY(want(p, id, t->bytes, -1));
+  }
+  return SCONCE_OK;
+}
+
+/* What callers and the file give. */
+static sconce_status begin_places(struct program *p) {
+  struct extent bytes;
+  if (!places_init(&p->places, p->m, &p->g->arena))
+    return fail(p->err, SCONCE_NO_MEMORY, "no memory for %u values", p->m->n_values);
+  for (uint32_t i = 0; i < p->m->n_values; i++) {
+    const struct pte_value v = pte_value(p->m, i);
+    if (v.kind == PTE_TENSOR && v.tensor.planned && initial_bytes(p, &v.tensor, &bytes))
+      places_wrote(&p->places, i);
+  }
+  for (uint32_t i = 0; i < p->m->inputs.n; i++)
+    places_wrote(&p->places, (uint32_t)fb_i32_at(p->m->inputs, i));
+  return SCONCE_OK;
+}
+
 sconce_status program_build(struct graph *g, sconce_model *model, const struct pte_method *method,
-                            struct draw *draw, sconce_error *err) {
+                            struct draw *draw, struct host_constant **wanted, sconce_error *err) {
   struct program p = {.model = model, .m = method, .g = g, .err = err};
   p.map = arena_new(&g->arena, uint32_t, method->n_values);
   p.recast = arena_new(&g->arena, uint32_t, method->n_values);
   if (!p.map || !p.recast)
     return fail(err, SCONCE_NO_MEMORY, "no memory for %u values", method->n_values);
   for (uint32_t i = 0; i < method->n_values; i++) p.map[i] = p.recast[i] = NO_VALUE;
+  TRY(begin_places(&p));
   TRY(add_code(&p));
   TRY(set_border(&p, method->inputs, true, &g->inputs));
   TRY(set_border(&p, method->outputs, false, &g->outputs));
   g->n_inputs = method->n_inputs;
   g->n_outputs = method->n_outputs;
+  TRY(want_scalars(&p));
+  *wanted = p.wanted;
   return draw_add(g, draw, err);
+}
+
+/* ---- constants that the host reads ----------------------------------------------------------- */
+
+/* Element i as a number; integers are exact as far as a double goes, and checked before. */
+static sconce_status element(const struct host_constant *c, const uint8_t *bytes, uint64_t i,
+                             double *out, sconce_error *err) {
+  if (c->scalar_type == SCALAR_FLOAT) {
+    float f;
+    memcpy(&f, bytes + 4 * i, 4);
+    *out = (double)f;
+    return SCONCE_OK;
+  }
+  const uint64_t bits = load_u64(bytes + 8 * i);
+  const int64_t whole = (int64_t)bits;
+  if (c->scalar_type == SCALAR_DOUBLE) {
+    memcpy(out, &bits, 8);
+    return SCONCE_OK;
+  }
+  *out = (double)whole;
+  if (whole >= INT32_MIN && whole <= INT32_MAX) return SCONCE_OK;
+  return fail(err, SCONCE_UNSUPPORTED, "a constant of %" PRId64 " does not fit 32 bits", whole);
+}
+
+/* In the dtype that the graph computes with. */
+static sconce_status convert(struct graph *g, const struct host_constant *c, const uint8_t *bytes,
+                             uint8_t *out, sconce_error *err) {
+  const struct tensor *t = &g->values[c->value].tensor;
+  const uint64_t n = tensor_numel_max(t);
+  for (uint64_t i = 0; i < n; i++) {
+    double number;
+    TRY(element(c, bytes, i, &number, err));
+    const float single = (float)number;
+    const uint16_t half = half_from_float(single);
+    const int32_t whole = t->dtype == VK_INT32 ? (int32_t)number : 0;
+    if (t->dtype == VK_FLOAT16)
+      memcpy(out + 2 * i, &half, 2);
+    else if (t->dtype == VK_INT32)
+      memcpy(out + 4 * i, &whole, 4);
+    else
+      memcpy(out + 4 * i, &single, 4);
+  }
+  return SCONCE_OK;
+}
+
+static sconce_status use(struct graph *g, sconce_model *model, const struct host_constant *c,
+                         const uint8_t *bytes, sconce_error *err) {
+  struct tensor *t = &g->values[c->value].tensor;
+  if (c->scalar_type < 0) { /* as it is */
+    t->bytes.data = bytes;
+    t->bytes.held = t->bytes.size;
+    return SCONCE_OK;
+  }
+  const uint64_t size = tensor_nbytes_max(t);
+  uint8_t *made = arena_alloc(&g->arena, (size_t)size, 1, 8);
+  if (!made)
+    return fail(err, SCONCE_NO_MEMORY, "no memory for a constant of %" PRIu64 " bytes", size);
+  TRY(convert(g, c, bytes, made, err));
+  t->bytes = extent_of((struct span){made, (size_t)size});
+  t->bytes.file = UINT32_MAX - model->n_made++; /* no other constant is this one */
+  return SCONCE_OK;
+}
+
+sconce_status program_read(struct graph *g, sconce_model *model, struct host_constant **wanted,
+                           bool *done, sconce_error *err) {
+  *done = true;
+  for (struct host_constant *c; (c = *wanted); *wanted = c->next) {
+    const uint8_t *bytes = c->bytes.data;
+    if (c->bytes.held < c->bytes.size) {
+      TRY(source_hold(&model->sources[c->bytes.file], &g->arena, c->bytes.offset, c->bytes.size,
+                      &c->held, done, err));
+      if (!*done) return SCONCE_OK;
+      bytes = c->held.bytes;
+    }
+    TRY(use(g, model, c, bytes, err));
+  }
+  return SCONCE_OK;
+}
+
+sconce_status program_graph(struct graph *g, sconce_model *model, const struct pte_method *method,
+                            struct draw *draw, sconce_error *err) {
+  struct host_constant *wanted = NULL;
+  bool done;
+  TRY(program_build(g, model, method, draw, &wanted, err));
+  TRY(program_read(g, model, &wanted, &done, err));
+  if (!done) return fail(err, SCONCE_BAD_ARGUMENT, "a constant's bytes are not there yet");
+  return graph_finish(g, err);
 }

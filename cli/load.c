@@ -1,0 +1,82 @@
+/* See load.h. */
+#define _POSIX_C_SOURCE 200809L
+#include "load.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* What a load that is quick need not show. */
+#define PATIENCE_S 0.5
+enum { NAP_NS = 50000, SHOWN_EVERY = 200 };
+
+struct meter {
+  const char *path;
+  bool on, shown;
+  double start;
+  unsigned polls;
+};
+
+static double now_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void show(struct meter *m, const sconce_progress *p) {
+  if (!m->on || now_s() - m->start < PATIENCE_S || m->polls++ % SHOWN_EVERY) return;
+  char done[32], all[32];
+  const char *name = strrchr(m->path, '/');
+  fprintf(stderr, "\rloading %s: %s of %s, %u of %u kernels\033[K", name ? name + 1 : m->path,
+          cli_bytes(done, p->bytes_done), cli_bytes(all, p->bytes_all), p->kernels_done,
+          p->kernels_all);
+  fflush(stderr);
+  m->shown = true;
+}
+
+static sconce_status open_method(struct cli_load *l, const char *name, struct meter *meter,
+                                 sconce_error *err) {
+  sconce_progress p = {0};
+  sconce_status status = sconce_method_begin(&l->method, l->model, name, err);
+  while (status == SCONCE_OK && !p.done) {
+    const uint64_t before = p.bytes_done;
+    status = sconce_method_poll(l->method, &p, err);
+    if (status == SCONCE_OK) show(meter, &p);
+    if (p.bytes_done == before) nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+  }
+  if (meter->shown) fputs("\r\033[K", stderr);
+  return status;
+}
+
+static sconce_status open_model(struct cli_load *l, const struct cli_load_desc *desc,
+                                sconce_error *err) {
+  const int n = desc->data ? desc->data->n : 0;
+  sconce_file *files = calloc((size_t)n + 1, sizeof *files);
+  if (!files) {
+    *err = (sconce_error){SCONCE_NO_MEMORY, "no memory for a list of files"};
+    return SCONCE_NO_MEMORY;
+  }
+  for (int i = 0; i < n; i++) files[i].path = desc->data->items[i];
+  sconce_model_desc model = {
+      .program.path = desc->path, .data_files = files, .n_data_files = (uint32_t)n};
+  sconce_status status = sconce_model_open(&l->model, l->device, &model, err);
+  free(files);
+  return status;
+}
+
+sconce_status cli_load(struct cli_load *l, const struct cli_load_desc *desc, sconce_error *err) {
+  *l = (struct cli_load){0};
+  struct meter meter = {
+      .path = desc->path, .on = !desc->quiet && isatty(STDERR_FILENO), .start = now_s()};
+  sconce_status status = cli_open_device(&l->device, desc->verbose, err);
+  if (status == SCONCE_OK) status = open_model(l, desc, err);
+  if (status == SCONCE_OK) status = open_method(l, desc->method, &meter, err);
+  return status;
+}
+
+void cli_unload(struct cli_load *l) {
+  sconce_method_close(l->method);
+  sconce_model_close(l->model);
+  sconce_device_close(l->device);
+}

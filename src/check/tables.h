@@ -1,0 +1,10 @@
+/* Every kernel table of the house: for tests and checks. */
+#ifndef CHECK_TABLES_H
+#define CHECK_TABLES_H
+
+#include "graph/kernel.h"
+
+/* Calls each for every row; a table that operators share comes once. */
+void tables_each(void (*each)(void *user, const struct kernel *row), void *user);
+
+#endif

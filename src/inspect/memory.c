@@ -1,0 +1,107 @@
+/* GPU memory: the graph is built and planned as a load would, with WebGPU's default limits in place
+ * of a device, and its buffers are added up. */
+#include "inspect/inspect.h"
+
+#include <inttypes.h>
+
+/* Transients are placed pairwise; a graph beyond this is nothing that a GPU would run. */
+enum { VALUES_MAX = 100000 };
+
+/* A bare graph: its own inputs and outputs are the border. */
+static sconce_status build_bare(struct graph *g, const struct vkgraph *vk, sconce_error *err) {
+  uint32_t *map = arena_new(&g->arena, uint32_t, vk->n_values);
+  g->inputs = arena_new(&g->arena, uint32_t, vk->n_inputs);
+  g->outputs = arena_new(&g->arena, uint32_t, vk->n_outputs);
+  if (!map || !g->inputs || !g->outputs)
+    return fail(err, SCONCE_NO_MEMORY, "no memory for %u values", vk->n_values);
+  for (uint32_t i = 0; i < vk->n_values; i++) map[i] = NO_VALUE;
+  TRY(graph_add_delegate(g, vk, map, err));
+  for (uint32_t i = 0; i < vk->n_inputs; i++) {
+    struct value *v = &g->values[g->inputs[i] = map[fb_u32_at(vk->inputs, i)]];
+    if (v->kind == VK_TENSOR) v->tensor.input = true;
+  }
+  for (uint32_t i = 0; i < vk->n_outputs; i++) {
+    struct value *v = &g->values[g->outputs[i] = map[fb_u32_at(vk->outputs, i)]];
+    if (v->kind == VK_TENSOR) v->tensor.output = true;
+  }
+  g->n_inputs = vk->n_inputs;
+  g->n_outputs = vk->n_outputs;
+  return SCONCE_OK;
+}
+
+sconce_status inspect_build(struct inspect *x, struct inspect_method *m, struct graph *g,
+                            sconce_error *err) {
+  struct draw draw;
+  if (x->kind == INSPECT_PROGRAM) return program_graph(g, x->model, &m->m, &draw, err);
+  TRY(build_bare(g, &m->delegates->vk, err));
+  return graph_finish(g, err);
+}
+
+static sconce_status plan(struct inspect *x, struct inspect_method *m, const struct caps *caps,
+                          sconce_error *err) {
+  struct graph g;
+  graph_init(&g, &x->arena.allocator, caps);
+  sconce_status status = inspect_build(x, m, &g, err);
+  if (status == SCONCE_OK) {
+    for (uint32_t i = 0; i < g.n_buffers; i++)
+      m->memory.bytes[g.buffers[i].kind] += g.buffers[i].size;
+    m->memory.nodes = g.n_nodes;
+    for (uint32_t i = 0; i < g.n_nodes; i++) m->memory.dispatches += g.nodes[i].n_records;
+  }
+  graph_free(&g);
+  return status;
+}
+
+static sconce_status keep(struct inspect *x, const char *sentence, const char **out,
+                          sconce_error *err) {
+  *out = arena_copy_text(&x->arena, sentence, strlen(sentence));
+  return *out ? SCONCE_OK : fail(err, SCONCE_NO_MEMORY, "no memory for a sentence");
+}
+
+static uint64_t count_values(const struct inspect_method *m) {
+  uint64_t n = m->m.n_values;
+  for (uint32_t i = 0; i < m->n_delegates; i++) n += m->delegates[i].vk.n_values;
+  return n;
+}
+
+static sconce_status find_missing(struct inspect *x, const struct inspect_method *m,
+                                  sconce_error *err) {
+  for (uint32_t i = 0; i < m->n_delegates; i++)
+    if (m->delegates[i].n_missing)
+      return fail(err, SCONCE_BAD_FILE, "%u constants are in other files: name the .ptd files too",
+                  m->delegates[i].n_missing);
+  return x->kind == INSPECT_PROGRAM ? ptd_set_match(&x->model->data, &x->model->pte, err)
+                                    : SCONCE_OK;
+}
+
+sconce_status inspect_ready(struct inspect *x, const struct inspect_method *m, sconce_error *err) {
+  char blocked[200];
+  if (method_blocked(m, blocked)) return fail(err, SCONCE_UNSUPPORTED, "%s", blocked);
+  if (count_values(m) > VALUES_MAX)
+    return fail(err, SCONCE_UNSUPPORTED, "the graph is too large to be planned here");
+  return find_missing(x, m, err);
+}
+
+static sconce_status not_planned(struct inspect *x, struct inspect_method *m,
+                                 const sconce_error *why, sconce_error *err) {
+  if (why->status == SCONCE_NO_MEMORY) return fail(err, why->status, "%s", why->text);
+  return keep(x, why->text, &m->memory.unknown, err);
+}
+
+/* Fails only for want of memory: what stands in the way of a plan is part of the report. */
+sconce_status inspect_memory(struct inspect *x, struct inspect_method *m, sconce_error *err) {
+  struct caps caps;
+  sconce_error why = {0};
+  sconce_status status = inspect_caps("default", &caps, &why);
+  if (status == SCONCE_OK) status = inspect_ready(x, m, &why);
+  if (status != SCONCE_OK) return not_planned(x, m, &why, err);
+  status = plan(x, m, &caps, &why);
+  if (status == SCONCE_UNSUPPORTED || status == SCONCE_NO_GPU_MEMORY) {
+    TRY(keep(x, why.text, &m->memory.raised, err));
+    caps.max_buffer = caps.max_storage_binding = UINT64_MAX / 2;
+    status = plan(x, m, &caps, &why);
+  }
+  if (status == SCONCE_OK) return SCONCE_OK;
+  m->memory.raised = NULL;
+  return not_planned(x, m, &why, err);
+}

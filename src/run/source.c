@@ -1,0 +1,111 @@
+/* See source.h. */
+#include "run/source.h"
+
+#include <inttypes.h>
+
+static sconce_status open_reader(struct source *s, const char *path, sconce_error *err) {
+  TRY(os_reader_open(&s->reader, path, err));
+  s->from_path = true;
+  s->size = os_reader_size(&s->reader);
+  return SCONCE_OK;
+}
+
+sconce_status source_open(struct source *s, const sconce_file *file,
+                          const sconce_allocator *allocator, sconce_error *err) {
+  *s = (struct source){.allocator = allocator, .size = file->size};
+  if (file->path) return open_reader(s, file->path, err);
+  if (file->data) {
+    if (file->size > SIZE_MAX)
+      return fail(err, SCONCE_BAD_ARGUMENT, "memory of %" PRIu64 " bytes", file->size);
+    s->whole = (struct span){file->data, (size_t)file->size};
+    return SCONCE_OK;
+  }
+  s->read = file->read;
+  s->user = file->user;
+  if (file->size == 0)
+    return fail(err, SCONCE_BAD_ARGUMENT, "a file without a path, without data and without a size");
+  return SCONCE_OK;
+}
+
+void source_close(struct source *s) {
+  if (s->from_path) os_reader_close(&s->reader);
+  if (s->piece) block_resize(s->allocator, s->piece, SCONCE_PIECE_MAX, 0);
+  *s = (struct source){0};
+}
+
+/* Fills the piece, or leaves that to the caller. */
+static sconce_status fetch(struct source *s, sconce_error *err) {
+  if (!s->from_path && !s->read) return SCONCE_OK;
+  const size_t size = s->asked;
+  sconce_status status = s->from_path ? os_reader_read(&s->reader, s->at, s->piece, size, err)
+                                      : s->read(s->user, s->at, s->piece, size);
+  s->asked = s->got = status == SCONCE_OK ? size : 0;
+  if (status == SCONCE_OK || s->from_path) return status;
+  return fail(err, status, "reading %zu bytes at %" PRIu64 " failed: %s", size, s->at,
+              sconce_status_name(status));
+}
+
+sconce_status source_get(struct source *s, uint64_t offset, size_t size, struct span *out,
+                         sconce_error *err) {
+  *out = (struct span){0};
+  if (size > SCONCE_PIECE_MAX || offset > s->size || size > s->size - offset)
+    return fail(err, SCONCE_BAD_FILE, "%zu bytes at %" PRIu64 ", the file has %" PRIu64, size,
+                offset, s->size);
+  if (s->whole.data) return span_slice(s->whole, offset, size, out) ? SCONCE_OK : SCONCE_BAD_FILE;
+  if (!s->piece) s->piece = block_resize(s->allocator, NULL, 0, SCONCE_PIECE_MAX);
+  if (!s->piece) return fail(err, SCONCE_NO_MEMORY, "no memory for %d bytes", SCONCE_PIECE_MAX);
+  if (s->at != offset || s->asked != size) {
+    s->at = offset;
+    s->asked = size;
+    s->got = 0;
+    TRY(fetch(s, err));
+  }
+  if (s->got == size) *out = (struct span){s->piece, size};
+  return SCONCE_OK;
+}
+
+bool source_wants(const struct source *s, uint64_t *offset, size_t *size) {
+  *offset = s->at + s->got;
+  *size = s->asked - s->got;
+  return *size > 0;
+}
+
+sconce_status source_give(struct source *s, uint64_t offset, const void *data, size_t size,
+                          sconce_error *err) {
+  if (offset != s->at + s->got || size > s->asked - s->got)
+    return fail(err, SCONCE_BAD_ARGUMENT,
+                "%zu bytes at %" PRIu64 " were handed in, %zu at %" PRIu64 " are wanted", size,
+                offset, s->asked - s->got, s->at + s->got);
+  if (size) memcpy(s->piece + s->got, data, size);
+  s->got += size;
+  return SCONCE_OK;
+}
+
+sconce_status source_hold(struct source *s, struct arena *arena, uint64_t offset, uint64_t size,
+                          struct held *h, bool *done, sconce_error *err) {
+  *done = h->bytes != NULL;
+  if (*done) return SCONCE_OK;
+  if (size > SIZE_MAX || offset > s->size || size > s->size - offset)
+    return fail(err, SCONCE_BAD_FILE, "%" PRIu64 " bytes at %" PRIu64 ", the file has %" PRIu64,
+                size, offset, s->size);
+  if (s->whole.data) {
+    *h = (struct held){.bytes = s->whole.data + offset, .size = size, .done = size};
+    *done = true;
+    return SCONCE_OK;
+  }
+  if (!h->copy) h->copy = arena_alloc(arena, (size_t)size, 1, 16);
+  if (!h->copy) return fail(err, SCONCE_NO_MEMORY, "no memory for %" PRIu64 " bytes", size);
+  h->size = size;
+  while (h->done < size) {
+    const uint64_t left = size - h->done;
+    const size_t n = left < SCONCE_PIECE_MAX ? (size_t)left : SCONCE_PIECE_MAX;
+    struct span piece;
+    TRY(source_get(s, offset + h->done, n, &piece, err));
+    if (!piece.data) return SCONCE_OK;
+    memcpy(h->copy + h->done, piece.data, n);
+    h->done += n;
+  }
+  h->bytes = h->copy;
+  *done = true;
+  return SCONCE_OK;
+}

@@ -1,0 +1,48 @@
+/* The bytes of one file, in ranges that come when they can: from memory, by reading, or in pieces
+ * that the caller hands in. Nothing here holds a whole file that was not in memory before. */
+#ifndef RUN_SOURCE_H
+#define RUN_SOURCE_H
+
+#include "base/arena.h"
+#include "base/os.h"
+#include "base/span.h"
+
+struct source {
+  const sconce_allocator *allocator;
+  uint64_t size;
+  struct span whole; /* the file, if it is in memory */
+  bool from_path;
+  struct os_reader reader; /* of a path; or */
+  sconce_status (*read)(void *user, uint64_t offset, void *out, size_t size);
+  void *user;
+  uint8_t *piece;    /* (SCONCE_PIECE_MAX) the range in hand */
+  uint64_t at;       /* where it starts */
+  size_t asked, got; /* bytes */
+};
+
+/* The descriptor's strings and memory are borrowed until close. */
+SCONCE_CHECK sconce_status source_open(struct source *s, const sconce_file *file,
+                                       const sconce_allocator *allocator, sconce_error *err);
+void source_close(struct source *s); /* a zeroed one is fine */
+
+/* So many bytes at offset, at most SCONCE_PIECE_MAX; valid until the next call. out->data is NULL
+ * until the caller has handed them in. */
+SCONCE_CHECK sconce_status source_get(struct source *s, uint64_t offset, size_t size,
+                                      struct span *out, sconce_error *err);
+/* What must be handed in before source_get can answer; false: nothing. */
+bool source_wants(const struct source *s, uint64_t *offset, size_t *size);
+SCONCE_CHECK sconce_status source_give(struct source *s, uint64_t offset, const void *data,
+                                       size_t size, sconce_error *err);
+
+/* A range that stays in memory: in the file's own, or piece by piece in the arena. */
+struct held {
+  const uint8_t *bytes;
+  uint8_t *copy; /* where they go */
+  uint64_t size, done;
+};
+/* Goes on until *done; to be called with the same range again and again. */
+SCONCE_CHECK sconce_status source_hold(struct source *s, struct arena *arena, uint64_t offset,
+                                       uint64_t size, struct held *h, bool *done,
+                                       sconce_error *err);
+
+#endif

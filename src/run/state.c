@@ -1,0 +1,504 @@
+/* States: inputs in, one planned call, outputs out. */
+#include "run/state.h"
+
+#include "base/os.h"
+#include "run/convert.h"
+#include "sconce_dev.h"
+
+#include <inttypes.h>
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* Bytes of a border on the host at its largest: inputs as the graph has them, outputs as callers
+ * do, if that is something else. */
+static uint64_t border_size(const struct value *v, const sconce_tensor *bound, bool input) {
+  if (v->kind != VK_TENSOR) return 0;
+  if (!input && convert_is_copy(v->tensor.dtype, bound->dtype)) return 0;
+  return tensor_numel_max(&v->tensor) *
+         (input ? vk_dtype_size(v->tensor.dtype) : sconce_dtype_size(bound->dtype));
+}
+
+static sconce_status init_borders(sconce_state *s, struct border *borders, const uint32_t *values,
+                                  const sconce_tensor *bounds, uint32_t n, bool input,
+                                  uint64_t *largest, sconce_error *err) {
+  for (uint32_t i = 0; i < n; i++) {
+    borders[i] = (struct border){.value = values[i], .bound = bounds[i]};
+    const uint64_t size = border_size(&s->graph.values[values[i]], &bounds[i], input);
+    if (size > *largest) *largest = size;
+    if (size == 0) continue;
+    borders[i].bytes = arena_alloc(&s->arena, (size_t)size, 1, 8);
+    if (!borders[i].bytes)
+      return fail(err, SCONCE_NO_MEMORY, "no memory for %" PRIu64 " bytes", size);
+  }
+  return SCONCE_OK;
+}
+
+static sconce_status init(sconce_state *s, sconce_error *err) {
+  const sconce_method_info *info = &s->method->info;
+  uint64_t side = 1, converted = 0;
+  TRY(graph_copy(&s->graph, &s->method->graph, err));
+  s->inputs = arena_new(&s->arena, struct border, info->n_inputs);
+  s->outputs = arena_new(&s->arena, struct border, info->n_outputs);
+  if (!s->inputs || !s->outputs) return fail(err, SCONCE_NO_MEMORY, "no memory for borders");
+  TRY(init_borders(s, s->inputs, s->graph.inputs, info->inputs, info->n_inputs, true, &side, err));
+  TRY(init_borders(s, s->outputs, s->graph.outputs, info->outputs, info->n_outputs, false,
+                   &converted, err));
+  s->side = arena_alloc(&s->arena, (size_t)side, 1, 8);
+  if (!s->side) return fail(err, SCONCE_NO_MEMORY, "no memory for %" PRIu64 " bytes", side);
+  TRY(exec_init(&s->exec, &s->method->shared, &s->graph, err));
+  return SCONCE_OK;
+}
+
+/* A user of its method; true: device_free is due. */
+static bool drop(sconce_state *s) {
+  sconce_method *method = s->method;
+  if (s->exec.gpu) exec_free(&s->exec);
+  graph_free(&s->graph);
+  sconce_allocator allocator = s->arena.allocator;
+  arena_free(&s->arena);
+  block_resize(&allocator, s, sizeof *s, 0);
+  return method_drop(method);
+}
+
+static sconce_status open_state(sconce_state **out, sconce_method *method, sconce_error *err) {
+  if (method->phase != METHOD_READY)
+    return fail(err, SCONCE_BAD_ARGUMENT, "the method is still being opened");
+  TRY(gpu_check(method->model->device->gpu, err));
+  sconce_state *s = block_resize(&method->arena.allocator, NULL, 0, sizeof *s);
+  if (!s) return fail(err, SCONCE_NO_MEMORY, "no memory for a state");
+  *s = (sconce_state){.method = method};
+  method->users++;
+  arena_init(&s->arena, &method->arena.allocator);
+  arena_init(&s->graph.arena, &method->arena.allocator);
+  sconce_status status = init(s, err);
+  if (status != SCONCE_OK)
+    (void)drop(s); /* the caller still has the method */
+  else
+    *out = s;
+  return status;
+}
+
+sconce_status sconce_state_open(sconce_state **out, sconce_method *method, sconce_error *err) {
+  if (!out || !method) return fail(err, SCONCE_BAD_ARGUMENT, "out or method is NULL");
+  *out = NULL;
+  sconce_error local;
+  LOCKED(method->model->device->gpu, open_state(out, method, err ? err : &local));
+}
+
+void sconce_state_close(sconce_state *s) {
+  if (!s) return;
+  sconce_device *device = s->method->model->device;
+  gpu_lock(device->gpu);
+  const bool unused = drop(s);
+  gpu_unlock(device->gpu);
+  if (unused) device_free(device);
+}
+
+static sconce_status check_idle(const sconce_state *s, sconce_error *err) {
+  if (s->exec.n_running == 0) return SCONCE_OK;
+  return fail(err, SCONCE_BAD_ARGUMENT, "%u calls are running", s->exec.n_running);
+}
+
+/* ---- inputs ---------------------------------------------------------------------------------- */
+
+/* A static shape is part of what was traced: with other dims the graph would compute nonsense. */
+static sconce_status check_dim(const sconce_state *s, uint32_t i, uint32_t d, uint32_t dim,
+                               sconce_error *err) {
+  const uint32_t bound = s->inputs[i].bound.dims[d];
+  if (dim > bound)
+    return fail(err, SCONCE_BAD_ARGUMENT, "input %u: dim %u is %u, at most %u", i, d, dim, bound);
+  if (dim < bound && !s->method->info.dynamic[i])
+    return fail(err, SCONCE_BAD_ARGUMENT,
+                "input %u: dim %u is %u, it was exported with %u and without dynamic shapes", i, d,
+                dim, bound);
+  return SCONCE_OK;
+}
+
+static sconce_status check_dims(const sconce_state *s, uint32_t i, const sconce_tensor *t,
+                                sconce_error *err) {
+  const struct border *b = &s->inputs[i];
+  if (!sconce_dtype_size(t->dtype))
+    return fail(err, SCONCE_BAD_ARGUMENT, "input %u: unknown dtype %d", i, (int)t->dtype);
+  if (t->rank != b->bound.rank)
+    return fail(err, SCONCE_BAD_ARGUMENT, "input %u has rank %u, given %u", i, b->bound.rank,
+                t->rank);
+  uint64_t numel = 1;
+  for (uint32_t d = 0; d < t->rank; d++) {
+    TRY(check_dim(s, i, d, t->dims[d], err));
+    numel *= t->dims[d];
+  }
+  uint64_t size = numel * sconce_dtype_size(t->dtype);
+  if (size != t->size || (size && !t->data))
+    return fail(err, SCONCE_BAD_ARGUMENT, "input %u: %zu bytes of data, its dims need %" PRIu64, i,
+                t->data ? t->size : 0, size);
+  return SCONCE_OK;
+}
+
+/* Scalars are part of what was traced: a call may only repeat them. */
+static sconce_status check_scalar(const struct value *v, uint32_t i, const sconce_tensor *t,
+                                  sconce_error *err) {
+  double want = v->kind == VK_DOUBLE ? v->d : v->kind == VK_BOOLEAN ? v->b : (double)v->i;
+  double got = 0;
+  if (t->rank != 0 || t->size != sconce_dtype_size(t->dtype) || !t->data)
+    return fail(err, SCONCE_BAD_ARGUMENT, "input %u is a scalar", i);
+  int64_t whole = 0;
+  if (t->dtype == SCONCE_INT64)
+    memcpy(&whole, t->data, 8), got = (double)whole;
+  else if (t->dtype == SCONCE_FLOAT64)
+    memcpy(&got, t->data, 8);
+  else if (t->dtype == SCONCE_BOOL)
+    got = *(const uint8_t *)t->data;
+  else
+    return fail(err, SCONCE_BAD_ARGUMENT, "input %u is a scalar of int64, float64 or bool", i);
+  if (v->kind != VK_NULL && got != want)
+    return fail(err, SCONCE_BAD_ARGUMENT, "input %u was exported as %g, given %g", i, want, got);
+  return SCONCE_OK;
+}
+
+sconce_status sconce_state_set_input(sconce_state *s, uint32_t i, const sconce_tensor *t,
+                                     sconce_error *err) {
+  if (!s || !t) return fail(err, SCONCE_BAD_ARGUMENT, "state or tensor is NULL");
+  if (i >= s->graph.n_inputs)
+    return fail(err, SCONCE_BAD_ARGUMENT, "input %u of %u", i, s->graph.n_inputs);
+  struct border *b = &s->inputs[i];
+  struct value *v = &s->graph.values[b->value];
+  if (v->kind != VK_TENSOR) {
+    TRY(check_scalar(v, i, t, err));
+    b->set = true;
+    return SCONCE_OK;
+  }
+  TRY(check_dims(s, i, t, err));
+  uint64_t numel = 1;
+  for (uint32_t d = 0; d < t->rank; d++) numel *= t->dims[d];
+  /* Converted on the side first: a value out of range must not half replace the old ones. */
+  sconce_status status = convert_in(v->tensor.dtype, s->side, t->dtype, t->data, numel, err);
+  if (status != SCONCE_OK) {
+    error_prefix(err, "input %u: ", i);
+    return status;
+  }
+  memcpy(b->bytes, s->side, (size_t)numel * vk_dtype_size(v->tensor.dtype));
+  b->set = b->fresh = true;
+  b->fed = false;
+  memcpy(b->live, t->dims, sizeof b->live);
+  return SCONCE_OK;
+}
+
+/* An output's live dims, and what is wrong with it as this input. */
+static sconce_status check_feed(const sconce_state *s, uint32_t input, const sconce_state *from,
+                                uint32_t output, sconce_error *err) {
+  const struct value *x = &from->graph.values[from->outputs[output].value];
+  const struct value *y = &s->graph.values[s->inputs[input].value];
+  char one[120], two[120];
+  if (x->kind != VK_TENSOR || y->kind != VK_TENSOR || x->tensor.rank != y->tensor.rank ||
+      x->tensor.dtype != y->tensor.dtype)
+    return fail(err, SCONCE_BAD_ARGUMENT, "output %u is %s, input %u is %s", output,
+                x->kind == VK_TENSOR ? tensor_text(&x->tensor, one) : "a scalar", input,
+                y->kind == VK_TENSOR ? tensor_text(&y->tensor, two) : "a scalar");
+  for (uint32_t d = 0; d < y->tensor.rank; d++)
+    TRY(check_dim(s, input, d, x->tensor.dim_live[d], err));
+  return SCONCE_OK;
+}
+
+static sconce_status feed(sconce_state *s, uint32_t input, sconce_state *from, uint32_t output,
+                          sconce_error *err) {
+  TRY(check_idle(s, err));
+  TRY(check_idle(from, err));
+  if (!from->done)
+    return fail(err, SCONCE_BAD_ARGUMENT, "no call has finished since the last begin");
+  TRY(check_feed(s, input, from, output, err));
+  TRY(exec_feed(&s->exec, input, &from->exec, output, err));
+  struct border *b = &s->inputs[input];
+  memcpy(b->live, from->graph.values[from->outputs[output].value].tensor.dim_live, sizeof b->live);
+  b->set = b->fed = true;
+  b->fresh = false;
+  return SCONCE_OK;
+}
+
+sconce_status sconce_state_feed(sconce_state *s, uint32_t input, sconce_state *from,
+                                uint32_t output, sconce_error *err) {
+  if (!s || !from) return fail(err, SCONCE_BAD_ARGUMENT, "state or from is NULL");
+  if (output >= from->graph.n_outputs || input >= s->graph.n_inputs)
+    return fail(err, SCONCE_BAD_ARGUMENT, "output %u of %u into input %u of %u", output,
+                from->graph.n_outputs, input, s->graph.n_inputs);
+  if (s->exec.gpu != from->exec.gpu)
+    return fail(err, SCONCE_BAD_ARGUMENT, "the two states are on different devices");
+  sconce_error local;
+  LOCKED(s->exec.gpu, feed(s, input, from, output, err ? err : &local));
+}
+
+/* ---- tokens ---------------------------------------------------------------------------------- */
+
+static sconce_status check_draw(const sconce_state *s, const sconce_draw *how, sconce_error *err) {
+  if (!how) return SCONCE_OK;
+  if (!s->method->info.can_draw)
+    return fail(err, SCONCE_UNSUPPORTED, "the method is no language model with ids and logits");
+  if (!(how->temperature >= 0) || !(how->top_p >= 0 && how->top_p <= 1) ||
+      !(how->min_p >= 0 && how->min_p <= 1) || how->top_k > INT32_MAX || how->position > INT32_MAX)
+    return fail(err, SCONCE_BAD_ARGUMENT, "temperature %g, top_k %u, top_p %g, min_p %g",
+                (double)how->temperature, how->top_k, (double)how->top_p, (double)how->min_p);
+  return SCONCE_OK;
+}
+
+/* The ids that the next call reads are where the last one puts its token. */
+static sconce_status feed_token(sconce_state *s, sconce_error *err) {
+  if (!s->drawn || !(s->exec.n_running || s->done))
+    return fail(err, SCONCE_BAD_ARGUMENT, "no call has chosen a token");
+  struct border *b = &s->inputs[0];
+  b->live[0] = b->live[1] = 1;
+  b->set = b->fed = true;
+  b->fresh = false;
+  return SCONCE_OK;
+}
+
+int32_t sconce_state_token(const sconce_state *s) {
+  int32_t token = -1;
+  const void *data = s && s->done ? exec_output(&s->exec, s->graph.n_outputs) : NULL;
+  if (data) memcpy(&token, data, sizeof token);
+  return token;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static sconce_status plan(sconce_state *s, const sconce_draw *draw, sconce_error *err) {
+  for (uint32_t i = 0; i < s->graph.n_inputs; i++) {
+    struct border *b = &s->inputs[i];
+    struct value *v = &s->graph.values[b->value];
+    if (v->kind != VK_TENSOR) continue;
+    if (!b->set) return fail(err, SCONCE_BAD_ARGUMENT, "input %u was never set", i);
+    v->tensor.host = b->fed ? NULL : b->bytes;
+    TRY(graph_set_dims(&s->graph, b->value, b->live, v->tensor.rank, err));
+    if ((b->fresh || b->fed) && v->stamp != s->graph.call)
+      TRY(graph_touch(&s->graph, b->value, err));
+  }
+  TRY(draw_set(&s->graph, &s->method->draw, draw, err));
+  return graph_plan(&s->graph, err);
+}
+
+/* A scalar that only the device knows splits the call: run what is planned, read it, plan on. */
+static sconce_status plan_on(sconce_state *s, sconce_error *err) {
+  while (s->graph.wanted != NO_VALUE) {
+    struct tensor *t = &s->graph.values[s->graph.wanted].tensor;
+    log_write(&s->method->model->device->log, SCONCE_LOG_INFO,
+              "a scalar is computed on the device: the call waits for it");
+    if (!s->elements) s->elements = arena_alloc(&s->arena, HOST_READ_MAX, 1, 8);
+    if (!s->elements) return fail(err, SCONCE_NO_MEMORY, "no memory for a scalar");
+    TRY(exec_part(&s->exec, s->graph.wanted, s->elements, err));
+    t->host = s->elements;
+    sconce_status status = graph_plan(&s->graph, err);
+    t->host = NULL; /* the next tensor's elements go there too */
+    TRY(status);
+  }
+  return SCONCE_OK;
+}
+
+static sconce_status write_inputs(sconce_state *s, sconce_error *err) {
+  for (uint32_t i = 0; i < s->graph.n_inputs; i++) {
+    struct border *b = &s->inputs[i];
+    const struct value *v = &s->graph.values[b->value];
+    if (v->kind != VK_TENSOR || !b->fresh) continue;
+    const struct tensor *t = &v->tensor;
+    if (t->bound || t->output) TRY(exec_write(&s->exec, b->value, b->bytes, tensor_nbytes(t), err));
+    b->fresh = t->output || t->written; /* then it must be sent again */
+  }
+  return SCONCE_OK;
+}
+
+static sconce_status start(sconce_state *s, const sconce_draw *draw, sconce_error *err) {
+  graph_begin(&s->graph);
+  sconce_status status = plan(s, draw, err);
+  if (status == SCONCE_OK) status = write_inputs(s, err);
+  if (status == SCONCE_OK) status = plan_on(s, err);
+  if (status != SCONCE_OK) {
+    graph_rollback(&s->graph);
+    exec_give_up(&s->exec);
+  }
+  return status;
+}
+
+static sconce_status begin(sconce_state *s, const sconce_call *call, sconce_error *err) {
+  if (s->exec.n_running == SCONCE_CALLS_MAX)
+    return fail(err, SCONCE_BAD_ARGUMENT, "%d calls are running", SCONCE_CALLS_MAX);
+  TRY(check_draw(s, call->draw, err));
+  if (call->feed_token) TRY(feed_token(s, err));
+  const uint64_t from = os_clock_ns();
+  TRY(start(s, call->draw, err)); /* else the last call's outputs stay */
+  s->plan_ns += os_clock_ns() - from;
+  s->done = false;
+  const struct take take = {.nothing = call->keep_outputs,
+                            .last_rows = call->last_rows,
+                            .token = call->draw ? s->method->draw.token : NO_VALUE};
+  sconce_status status = exec_begin(&s->exec, &take, err);
+  if (status != SCONCE_OK) graph_rollback(&s->graph);
+  s->calls += status == SCONCE_OK;
+  s->drawn = status == SCONCE_OK && call->draw;
+  return status;
+}
+
+sconce_status sconce_state_begin(sconce_state *s, const sconce_call *call, sconce_error *err) {
+  static const sconce_call plain = {0};
+  if (!s) return fail(err, SCONCE_BAD_ARGUMENT, "state is NULL");
+  sconce_error local;
+  LOCKED(s->exec.gpu, begin(s, call ? call : &plain, err ? err : &local));
+}
+
+static sconce_status finish(sconce_state *s, bool block, bool *done, sconce_error *err) {
+  uint64_t from = os_clock_ns();
+  TRY(exec_poll(&s->exec, block, done, err));
+  if (block) s->wait_ns += os_clock_ns() - from;
+  s->done = *done;
+  return SCONCE_OK;
+}
+
+sconce_status sconce_state_poll(sconce_state *s, bool *done, sconce_error *err) {
+  if (!s || !done) return fail(err, SCONCE_BAD_ARGUMENT, "state or done is NULL");
+  sconce_error local;
+  LOCKED(s->exec.gpu, finish(s, false, done, err ? err : &local));
+}
+
+sconce_status sconce_state_wait(sconce_state *s, sconce_error *err) {
+  if (!s) return fail(err, SCONCE_BAD_ARGUMENT, "state is NULL");
+  bool done;
+  sconce_error local;
+  LOCKED(s->exec.gpu, finish(s, true, &done, err ? err : &local));
+}
+
+void sconce_state_cancel(sconce_state *s) {
+  if (!s) return;
+  gpu_lock(s->exec.gpu);
+  exec_cancel(&s->exec);
+  gpu_unlock(s->exec.gpu);
+  s->done = false;
+}
+
+sconce_status sconce_state_run(sconce_state *s, const sconce_call *call, sconce_error *err) {
+  TRY(sconce_state_begin(s, call, err));
+  return sconce_state_wait(s, err);
+}
+
+sconce_status sconce_state_output(sconce_state *s, uint32_t i, sconce_tensor *out,
+                                  sconce_error *err) {
+  if (!s || !out) return fail(err, SCONCE_BAD_ARGUMENT, "state or out is NULL");
+  if (i >= s->graph.n_outputs)
+    return fail(err, SCONCE_BAD_ARGUMENT, "output %u of %u", i, s->graph.n_outputs);
+  if (!s->done) return fail(err, SCONCE_BAD_ARGUMENT, "no call has finished since the last begin");
+  const struct border *b = &s->outputs[i];
+  const struct value *v = &s->graph.values[b->value];
+  *out = b->bound;
+  const struct outcome *o = exec_outcome(&s->exec, i);
+  if (v->kind != VK_TENSOR) {
+    out->data = &o->number;
+    out->size = sconce_dtype_size(out->dtype);
+    return SCONCE_OK;
+  }
+  uint64_t numel = 1;
+  memcpy(out->dims, o->dims, sizeof out->dims);
+  for (uint32_t d = 0; d < v->tensor.rank; d++) numel *= o->dims[d];
+  out->size = (size_t)numel * sconce_dtype_size(out->dtype);
+  out->data = exec_output(&s->exec, i);
+  if (!b->bytes || !out->data) return SCONCE_OK;
+  TRY(convert_out(out->dtype, b->bytes, v->tensor.dtype, out->data, numel, err));
+  out->data = b->bytes;
+  return SCONCE_OK;
+}
+
+sconce_status sconce_state_reset(sconce_state *s, sconce_error *err) {
+  if (!s) return fail(err, SCONCE_BAD_ARGUMENT, "state is NULL");
+  TRY(check_idle(s, err));
+  LOCKED(s->exec.gpu, exec_reset(&s->exec, err));
+}
+
+size_t sconce_state_size(const sconce_state *s) {
+  return s ? (size_t)exec_state_size(&s->exec) : 0;
+}
+
+static sconce_status check_state(sconce_state *s, const void *data, size_t size,
+                                 sconce_error *err) {
+  if (!s || !data) return fail(err, SCONCE_BAD_ARGUMENT, "state or data is NULL");
+  TRY(check_idle(s, err));
+  if (size != sconce_state_size(s))
+    return fail(err, SCONCE_BAD_ARGUMENT, "%zu bytes, the state has %zu", size,
+                sconce_state_size(s));
+  return SCONCE_OK;
+}
+
+sconce_status sconce_state_save(sconce_state *s, void *out, size_t size, sconce_error *err) {
+  TRY(check_state(s, out, size, err));
+  LOCKED(s->exec.gpu, exec_get_state(&s->exec, out, err));
+}
+
+sconce_status sconce_state_restore(sconce_state *s, const void *data, size_t size,
+                                   sconce_error *err) {
+  TRY(check_state(s, data, size, err));
+  LOCKED(s->exec.gpu, exec_set_state(&s->exec, data, err));
+}
+
+void sconce_state_stats(const sconce_state *s, sconce_stats *out) {
+  if (!s || !out) return;
+  gpu_lock(s->exec.gpu);
+  const struct gpu_stats *g = gpu_stats(s->exec.gpu);
+  *out = (sconce_stats){.gpu_weights = g->bytes[GPU_WEIGHTS],
+                        .gpu_state = g->bytes[GPU_STATE],
+                        .gpu_transient = g->bytes[GPU_TRANSIENT],
+                        .gpu_staging = g->bytes[GPU_STAGING],
+                        .gpu_params = g->bytes[GPU_PARAMS],
+                        .gpu_buffers = g->buffers,
+                        .gpu_groups = g->groups,
+                        .gpu_kernels = g->kernels,
+                        .gpu_objects_made = g->buffers_made + g->groups_made,
+                        .own = exec_own(&s->exec),
+                        .host = s->arena.held + s->graph.arena.held,
+                        .nodes = s->graph.n_nodes,
+                        .dispatches = s->exec.n_dispatches,
+                        .nodes_planned = s->graph.nodes_planned,
+                        .params_written = s->exec.records_written};
+  gpu_unlock(s->exec.gpu);
+}
+
+void sconce_state_times(const sconce_state *s, sconce_call_times *out) {
+  if (!s || !out) return;
+  *out = (sconce_call_times){.calls = s->calls,
+                             .plan_ns = s->plan_ns,
+                             .bind_ns = s->exec.bind_ns,
+                             .submit_ns = s->exec.submit_ns,
+                             .wait_ns = s->wait_ns};
+}
+
+static sconce_status start_for_clock(sconce_state *s, sconce_error *err) {
+  TRY(check_idle(s, err));
+  TRY(start(s, NULL, err));
+  s->done = false;
+  return SCONCE_OK;
+}
+
+static sconce_status time_pass(sconce_state *s, uint64_t *ns, sconce_error *err) {
+  TRY(start_for_clock(s, err));
+  sconce_status status = exec_time_pass(&s->exec, ns, err);
+  if (status != SCONCE_OK) graph_rollback(&s->graph);
+  return status;
+}
+
+sconce_status sconce_state_time_pass(sconce_state *s, uint64_t *ns, sconce_error *err) {
+  if (!s || !ns) return fail(err, SCONCE_BAD_ARGUMENT, "state or ns is NULL");
+  sconce_error local;
+  LOCKED(s->exec.gpu, time_pass(s, ns, err ? err : &local));
+}
+
+typedef void each_dispatch(void *user, const char *node, const char *kernel, uint64_t from,
+                           uint64_t to);
+
+static sconce_status profile(sconce_state *s, each_dispatch *each, void *user, sconce_error *err) {
+  TRY(start_for_clock(s, err));
+  struct arena scratch;
+  arena_init(&scratch, &s->arena.allocator);
+  sconce_status status = exec_profile(&s->exec, &scratch, each, user, err);
+  if (status != SCONCE_OK) graph_rollback(&s->graph);
+  arena_free(&scratch);
+  return status;
+}
+
+sconce_status sconce_state_profile(sconce_state *s, each_dispatch *each, void *user,
+                                   sconce_error *err) {
+  if (!s || !each) return fail(err, SCONCE_BAD_ARGUMENT, "state or each is NULL");
+  sconce_error local;
+  LOCKED(s->exec.gpu, profile(s, each, user, err ? err : &local));
+}

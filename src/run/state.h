@@ -1,0 +1,32 @@
+/* What a public state handle is made of; for src/run and the rooms around it. */
+#ifndef RUN_STATE_H
+#define RUN_STATE_H
+
+#include "run/exec.h"
+#include "run/model.h"
+
+/* An input or output between the caller and the graph. */
+struct border {
+  uint32_t value;                 /* of the graph */
+  sconce_tensor bound;            /* dtype and upper bounds as the program says; data NULL */
+  uint32_t live[SCONCE_MAX_RANK]; /* input: dims as last set */
+  void *bytes; /* input: elements in the graph's dtype; output: converted, or NULL */
+  bool set;    /* input: has data */
+  bool fresh;  /* input: changed since it was last written to the device */
+  bool fed;    /* input: its elements came from an output and are on the device alone */
+};
+
+struct sconce_state {
+  sconce_method *method;
+  struct arena arena;
+  struct graph graph; /* the method's, with dims and scalars of its own */
+  struct exec exec;
+  struct border *inputs, *outputs;
+  void *elements;                   /* of a tensor that scalars are read from */
+  void *side;                       /* room for the largest input while it is converted */
+  bool drawn;                       /* the call begun last chooses a token */
+  bool done;                        /* outputs of the last call can be read */
+  uint64_t calls, plan_ns, wait_ns; /* see sconce_call_times */
+};
+
+#endif
