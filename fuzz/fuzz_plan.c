@@ -40,14 +40,16 @@ static sconce_status call(struct graph *g, uint32_t thirds, sconce_error *err) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   sconce_error err;
   sconce_model *m;
-  if (model_open(&m, &allocator, &(sconce_model_desc){.data = data, .size = size}, &err)) return 0;
+  if (model_open(&m, &allocator, &(sconce_model_desc){.program = {.data = data, .size = size}},
+                 &err))
+    return 0;
   struct graph g;
   graph_init(&g, &allocator, &caps);
   struct pte_method method = pte_method(&m->pte, data[size - 1] % m->pte.n_methods);
   struct draw draw;
   struct rehearsal calls;
-  if (!ptd_set_match(&m->data, &m->pte, &err) && !program_build(&g, m, &method, &draw, &err) &&
-      !graph_finish(&g, &err) && !rehearse(&g, &draw, &method, &calls, &err))
+  if (!ptd_set_match(&m->data, &m->pte, &err) && !program_graph(&g, m, &method, &draw, &err) &&
+      !rehearse(&g, &draw, &method, &calls, &err))
     for (uint32_t k = 1; k <= 2; k++)
       if (call(&g, k, &err) != SCONCE_OK) graph_rollback(&g);
   graph_free(&g);

@@ -9,7 +9,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   sconce_error err;
   struct ptd files[2];
-  if (ptd_open(&files[0], (struct span){data, size}, &err) != SCONCE_OK) return 0;
+  if (ptd_open(&files[0], extent_of((struct span){data, size}), &err) != SCONCE_OK) return 0;
   (void)walk_ptd(&files[0]);
   files[1] = files[0];
   bool has_keys = files[0].data.named.n > 0;

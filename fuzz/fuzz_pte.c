@@ -8,7 +8,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   sconce_error err;
   struct pte pte;
-  if (pte_open(&pte, (struct span){data, size}, &err) == SCONCE_OK) (void)walk_pte(&pte);
+  if (pte_open(&pte, extent_of((struct span){data, size}), &err) == SCONCE_OK) (void)walk_pte(&pte);
   return 0;
 }
 

@@ -7,11 +7,11 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 
-static bool find(void *user, struct text key, struct span *out) {
+static bool find(void *user, struct text key, struct extent *out) {
   static const uint8_t zeros[512];
   (void)user;
   if (key.size == 0 || key.data[0] >= 'f') return false;
-  *out = (struct span){zeros, sizeof zeros};
+  *out = extent_of((struct span){zeros, sizeof zeros});
   return true;
 }
 

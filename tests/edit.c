@@ -25,9 +25,10 @@ struct edit_bytes edit_load(enum edit_kind kind, const char *file) {
   struct edit_bytes whole = load_file(file);
   struct pte pte;
   if (kind != EDIT_VKGRAPH) return whole;
-  if (pte_open(&pte, (struct span){whole.data, whole.size}, NULL) != SCONCE_OK) return whole;
+  if (pte_open(&pte, extent_of((struct span){whole.data, whole.size}), NULL) != SCONCE_OK)
+    return whole;
   struct pte_method m = pte_method(&pte, 0);
-  struct edit_bytes blob = edit_copy(pte_delegate(&m, 0).blob);
+  struct edit_bytes blob = edit_copy(extent_held(pte_delegate(&m, 0).blob));
   free(whole.data);
   return blob;
 }
@@ -35,7 +36,7 @@ struct edit_bytes edit_load(enum edit_kind kind, const char *file) {
 static sconce_status open_blob(const char *file, struct span blob, sconce_error *err) {
   struct edit_bytes whole = load_file(file);
   struct pte pte;
-  sconce_status status = pte_open(&pte, (struct span){whole.data, whole.size}, err);
+  sconce_status status = pte_open(&pte, extent_of((struct span){whole.data, whole.size}), err);
   if (status == SCONCE_OK) status = walk_blob(blob, (struct data_lookup){pte_lookup, &pte}, err);
   free(whole.data);
   return status;
@@ -47,10 +48,10 @@ sconce_status edit_open(enum edit_kind kind, const char *file, struct span bytes
   struct ptd ptd;
   if (kind == EDIT_VKGRAPH) return open_blob(file, bytes, err);
   if (kind == EDIT_PTE) {
-    TRY(pte_open(&pte, bytes, err));
+    TRY(pte_open(&pte, extent_of(bytes), err));
     (void)walk_pte(&pte);
   } else {
-    TRY(ptd_open(&ptd, bytes, err));
+    TRY(ptd_open(&ptd, extent_of(bytes), err));
     (void)walk_ptd(&ptd);
   }
   return SCONCE_OK;
@@ -143,13 +144,12 @@ static void run_row(enum edit_kind kind, const struct edit_row *row) {
   struct edit_bytes bytes = edit_load(kind, row->file);
   sconce_error err = {0};
   for (size_t i = 0; i < 4 && row->set[i].path; i++)
-    if (!edit_apply(kind, bytes, row->set[i]))
-      test_fail(__FILE__, __LINE__, "%s: no '%s' in %s", row->why, row->set[i].path, row->file);
+    CHECK_SAYS(edit_apply(kind, bytes, row->set[i]), "%s: no '%s' in %s", row->why,
+               row->set[i].path, row->file);
   sconce_status got = edit_open(kind, row->file, (struct span){bytes.data, bytes.size}, &err);
-  if (got != row->want || (got != SCONCE_OK && !strstr(err.text, row->fragment)))
-    test_fail(__FILE__, __LINE__, "%s: %s (\"%s\"), want %s (\"…%s…\")", row->why,
-              sconce_status_name(got), err.text, sconce_status_name(row->want),
-              row->fragment ? row->fragment : "");
+  CHECK_SAYS(got == row->want && (got == SCONCE_OK || strstr(err.text, row->fragment)),
+             "%s: %s (\"%s\"), want %s (\"…%s…\")", row->why, sconce_status_name(got), err.text,
+             sconce_status_name(row->want), row->fragment ? row->fragment : "");
   free(bytes.data);
 }
 

@@ -3,7 +3,7 @@
 #ifndef EXAMPLES_H
 #define EXAMPLES_H
 
-#include "format/write.h"
+#include "write/write.h"
 
 struct example {
   const char *name; /* of the file */

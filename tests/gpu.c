@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "run/tables.h"
+#include "check/tables.h"
 
 enum { NOTED_MAX = 4096 };
 
@@ -46,8 +46,8 @@ void test_note_kernels(const struct gpu *gpu) { gpu_kernels(gpu, note, NULL); }
 
 static void check_ran(void *user, const struct kernel *row) {
   const struct caps caps = gpu_caps(user);
-  if (kernel_runs(row, &caps) && !ran(row))
-    test_fail(__FILE__, __LINE__, "kernel %s/%s was never dispatched", row->wgsl->name, row->name);
+  CHECK_SAYS(!kernel_runs(row, &caps) || ran(row), "kernel %s/%s was never dispatched",
+             row->wgsl->name, row->name);
 }
 
 /* A row that this device can run but no test did is a kernel without a test. */

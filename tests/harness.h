@@ -33,14 +33,25 @@ void test_fail(const char *file, int line, const char *format, ...) PRINTF_LIKE(
 /* Says why the running test does not apply to this device; counted, not failed. */
 void test_skip(const char *format, ...) PRINTF_LIKE(1, 2);
 bool test_failed(void); /* has the running test failed already? */
+/* Notes that something was compared. A test that compared nothing and was not skipped has failed.
+ */
+void test_checked(void);
 
 #define CHECK(cond)                                                                                \
   do {                                                                                             \
+    test_checked();                                                                                \
     if (!(cond)) test_fail(__FILE__, __LINE__, "%s", #cond);                                       \
+  } while (0)
+/* For checks whose own text says too little: the row of a table, the values. */
+#define CHECK_SAYS(cond, ...)                                                                      \
+  do {                                                                                             \
+    test_checked();                                                                                \
+    if (!(cond)) test_fail(__FILE__, __LINE__, __VA_ARGS__);                                       \
   } while (0)
 /* For what the rest of the test cannot do without. */
 #define REQUIRE(cond)                                                                              \
   do {                                                                                             \
+    test_checked();                                                                                \
     if (!(cond)) {                                                                                 \
       test_fail(__FILE__, __LINE__, "%s", #cond);                                                  \
       return;                                                                                      \
@@ -48,11 +59,13 @@ bool test_failed(void); /* has the running test failed already? */
   } while (0)
 #define CHECK_EQ(got, want)                                                                        \
   do {                                                                                             \
+    test_checked();                                                                                \
     long long got_ = (long long)(got), want_ = (long long)(want);                                  \
     if (got_ != want_) test_fail(__FILE__, __LINE__, "%s is %lld, want %lld", #got, got_, want_);  \
   } while (0)
 #define CHECK_NEAR(got, want, tolerance)                                                           \
   do {                                                                                             \
+    test_checked();                                                                                \
     double got_ = (got), want_ = (want);                                                           \
     if (!(fabs(got_ - want_) <= (tolerance)))                                                      \
       test_fail(__FILE__, __LINE__, "%s is %.9g, want %.9g +- %g", #got, got_, want_,              \
@@ -60,6 +73,7 @@ bool test_failed(void); /* has the running test failed already? */
   } while (0)
 #define CHECK_TEXT(got, want)                                                                      \
   do {                                                                                             \
+    test_checked();                                                                                \
     const char *got_ = (got), *want_ = (want);                                                     \
     if (strcmp(got_, want_) != 0)                                                                  \
       test_fail(__FILE__, __LINE__, "%s is \"%s\", want \"%s\"", #got, got_, want_);               \
@@ -68,6 +82,7 @@ bool test_failed(void); /* has the running test failed already? */
  * sconce_error that the call was given. */
 #define CHECK_FAILS(expr, want_status, error, fragment)                                            \
   do {                                                                                             \
+    test_checked();                                                                                \
     sconce_status got_ = (expr);                                                                   \
     if (got_ != (want_status) || !strstr((error).text, fragment))                                  \
       test_fail(__FILE__, __LINE__, "%s: %s (\"%s\"), want %s (\"…%s…\")", #expr,                  \
@@ -76,12 +91,14 @@ bool test_failed(void); /* has the running test failed already? */
   } while (0)
 #define CHECK_OK(expr, error)                                                                      \
   do {                                                                                             \
+    test_checked();                                                                                \
     sconce_status got_ = (expr);                                                                   \
     if (got_ != SCONCE_OK)                                                                         \
       test_fail(__FILE__, __LINE__, "%s: %s: %s", #expr, sconce_status_name(got_), (error).text);  \
   } while (0)
 #define REQUIRE_OK(expr, error)                                                                    \
   do {                                                                                             \
+    test_checked();                                                                                \
     sconce_status got_ = (expr);                                                                   \
     if (got_ != SCONCE_OK) {                                                                       \
       test_fail(__FILE__, __LINE__, "%s: %s: %s", #expr, sconce_status_name(got_), (error).text);  \

@@ -15,6 +15,8 @@ void op_begin(struct op_test *t) {
 
 void op_end(struct op_test *t) {
   exec_free(&t->exec);
+  shared_free(&t->shared);
+  weights_free(&t->weights);
   for (size_t i = 0; i < sizeof t->data / sizeof *t->data; i++) free(t->data[i]);
   free(t->results);
   graph_free(&t->graph);
@@ -53,7 +55,7 @@ uint32_t op_constant_bytes(struct op_test *t, enum vk_dtype dtype, const uint32_
   uint8_t *copy = arena_new(&t->graph.arena, uint8_t, size);
   memcpy(copy, bytes, size);
   tensor->constant = true;
-  tensor->bytes = (struct span){copy, size};
+  tensor->bytes = extent_of((struct span){copy, size});
   return id;
 }
 
@@ -128,6 +130,19 @@ uint32_t op_ints(struct op_test *t, const int64_t *ints, uint32_t n) {
   return id;
 }
 
+uint32_t op_doubles(struct op_test *t, const double *doubles, uint32_t n) {
+  uint32_t id, ids[64];
+  if (n > 64) abort();
+  for (uint32_t i = 0; i < n && test_swap_scalars; i++) ids[i] = op_double(t, doubles[i]);
+  if (test_swap_scalars) return op_list(t, ids, n);
+  double *copy = arena_new(&t->graph.arena, double, n);
+  memcpy(copy, doubles, n * sizeof *copy);
+  struct value *v = value(t, VK_DOUBLE_LIST, &id);
+  v->list.n = n;
+  v->list.doubles = copy;
+  return id;
+}
+
 uint32_t op_list(struct op_test *t, const uint32_t *ids, uint32_t n) {
   uint32_t id;
   uint32_t *copy = arena_new(&t->graph.arena, uint32_t, n);
@@ -166,7 +181,10 @@ sconce_status op_load(struct op_test *t, const char *force, sconce_error *err) {
   struct gpu *gpu = test_gpu();
   if (!gpu) return fail(err, SCONCE_NO_DEVICE, "no device");
   TRY(graph_finish(&t->graph, err));
-  TRY(exec_init(&t->exec, gpu, &t->graph, NULL, 0, err));
+  weights_init(&t->weights, gpu, NULL, &t->graph.arena.allocator);
+  TRY(shared_begin(&t->shared, gpu, &t->weights, &t->graph, err));
+  TRY(shared_finish(&t->shared, err));
+  TRY(exec_init(&t->exec, &t->shared, &t->graph, err));
   graph_begin(&t->graph);
   t->loaded = true;
   return SCONCE_OK;
@@ -200,7 +218,7 @@ static sconce_status run_planned(struct op_test *t, sconce_error *err) {
     if (v->kind == VK_TENSOR && t->data[i])
       TRY(exec_write(&t->exec, t->inputs[i], t->data[i], tensor_nbytes(&v->tensor), err));
   }
-  TRY(exec_begin(&t->exec, err));
+  TRY(exec_begin(&t->exec, &(struct take){.token = NO_VALUE}, err));
   bool done;
   return exec_poll(&t->exec, true, &done, err);
 }
@@ -210,6 +228,11 @@ sconce_status op_run(struct op_test *t, sconce_error *err) {
   if (status != SCONCE_OK) graph_rollback(&t->graph);
   graph_begin(&t->graph);
   return status;
+}
+
+sconce_status op_try(struct op_test *t, sconce_error *err) {
+  TRY(op_load(t, NULL, err));
+  return op_run(t, err);
 }
 
 const double *op_get(struct op_test *t, uint32_t output, uint64_t *numel) {
@@ -277,6 +300,7 @@ double *test_values(enum vk_dtype dtype, uint64_t n, uint64_t seed) {
 
 bool test_close(const double *got, const double *want, uint64_t n, double abs, double rel,
                 const char *what) {
+  test_checked();
   uint64_t worst = n;
   double most = 0;
   for (uint64_t i = 0; i < n; i++) {

@@ -20,6 +20,8 @@
 
 struct op_test {
   struct graph graph;
+  struct weights weights;
+  struct shared shared;
   struct exec exec;
   bool loaded;
   uint32_t inputs[32], outputs[32];
@@ -51,6 +53,7 @@ uint32_t op_double(struct op_test *t, double d);
 uint32_t op_bool(struct op_test *t, bool b);
 uint32_t op_text(struct op_test *t, const char *text);
 uint32_t op_ints(struct op_test *t, const int64_t *ints, uint32_t n);
+uint32_t op_doubles(struct op_test *t, const double *doubles, uint32_t n);
 uint32_t op_list(struct op_test *t, const uint32_t *ids, uint32_t n);
 uint32_t op_symint(struct op_test *t); /* an input; set with op_set_symint */
 
@@ -59,6 +62,9 @@ void op_node(struct op_test *t, const char *name, const uint32_t *args, uint32_t
 /* Plans and uploads; `force` names the kernel row to take where it fits (NULL: the table's choice).
  */
 SCONCE_CHECK sconce_status op_load(struct op_test *t, const char *force, sconce_error *err);
+
+/* The same and a call as it is: for graphs that must be refused, at load or at the call. */
+SCONCE_CHECK sconce_status op_try(struct op_test *t, sconce_error *err);
 
 /* One call: set what changes, then run. */
 void op_set(struct op_test *t, uint32_t input, const uint32_t *dims, uint32_t rank,

@@ -7,10 +7,11 @@ const sconce_inspect_format report_formats[REPORT_FORMATS] = {
 
 static void append(void *user, const char *text, size_t size) {
   struct report *r = user;
-  char *bigger = realloc(r->text, r->size + size + 1);
-  if (!bigger) abort();
-  memcpy(bigger + r->size, text, size);
-  r->text = bigger;
+  if (r->size + size >= r->cap) {
+    r->cap = 2 * (r->size + size) + 1;
+    if (!(r->text = realloc(r->text, r->cap))) abort();
+  }
+  memcpy(r->text + r->size, text, size);
   r->size += size;
   r->text[r->size] = 0;
 }

@@ -7,7 +7,7 @@
 
 struct report {
   char *text; /* terminated; NULL: nothing was written */
-  size_t size;
+  size_t size, cap;
   sconce_error err;
 };
 /* Runs sconce_inspect; the caller frees with report_free. */

@@ -45,9 +45,9 @@ static uint64_t touch_shape(const struct data_shape *s) {
 static uint64_t touch_data(const struct data *data) {
   uint64_t sum = 0;
   for (uint32_t i = 0; i <= data->segments.n; i++)
-    sum += touch(data_segment(data, i)) + data_segment_offset(data, i);
+    sum += touch(extent_held(data_segment(data, i))) + data_segment(data, i).offset;
   for (uint32_t i = 0; i <= data->named.n; i++)
-    sum += touch(data_named(data, i)) + touch_text(data_key(data, i));
+    sum += touch(extent_held(data_named(data, i))) + touch_text(data_key(data, i));
   return sum;
 }
 
@@ -55,7 +55,7 @@ static uint64_t touch_data(const struct data *data) {
 
 static uint64_t walk_value(const struct pte_method *m, uint32_t i) {
   struct pte_value v = pte_value(m, i);
-  struct span bytes;
+  struct extent bytes;
   uint64_t sum = touch_name(pte_kind_name(v.kind));
   switch (v.kind) {
   case PTE_NULL:
@@ -74,7 +74,7 @@ static uint64_t walk_value(const struct pte_method *m, uint32_t i) {
     return sum + touch_bools(v.items);
   case PTE_TENSOR:
     sum += touch_shape(&v.tensor.shape) + touch_text(v.tensor.fqn) + v.tensor.memory_offset;
-    return sum + (pte_tensor_bytes(m->pte, &v.tensor, &bytes) ? touch(bytes) : 0);
+    return sum + (pte_tensor_bytes(m->pte, &v.tensor, &bytes) ? touch(extent_held(bytes)) : 0);
   case PTE_INT_LIST:
   case PTE_TENSOR_LIST:
   case PTE_OPTIONAL_TENSOR_LIST:
@@ -96,7 +96,7 @@ static uint64_t walk_instruction(const struct pte_method *m, uint32_t chain, uin
 
 static uint64_t walk_delegate(const struct pte_method *m, uint32_t i) {
   struct pte_delegate d = pte_delegate(m, i);
-  uint64_t sum = touch_text(d.id) + touch(d.blob) + d.offset;
+  uint64_t sum = touch_text(d.id) + touch(extent_held(d.blob)) + d.blob.offset;
   for (uint32_t k = 0; k <= d.specs.n; k++) {
     struct pte_spec spec = pte_delegate_spec(&d, k);
     sum += touch_text(spec.key) + touch(spec.value);
@@ -124,7 +124,7 @@ uint64_t walk_pte(const struct pte *pte) {
     struct pte_method m = pte_method(pte, i);
     sum += walk_method(&m) + pte_find_method(pte, m.name, &found);
     for (uint32_t d = 0; d < m.n_delegates; d++)
-      sum += walk_blob(pte_delegate(&m, d).blob, named, NULL) == SCONCE_OK;
+      sum += walk_blob(extent_held(pte_delegate(&m, d).blob), named, NULL) == SCONCE_OK;
   }
   return sum;
 }
@@ -135,8 +135,8 @@ uint64_t walk_ptd(const struct ptd *ptd) {
   struct ptd_source source = {.set = &set};
   for (uint32_t i = 0; i <= ptd->data.named.n; i++) {
     struct ptd_entry e = ptd_entry(ptd, i), found;
-    struct span bytes;
-    sum += touch_text(e.key) + touch(e.bytes) + touch_shape(&e.shape);
+    struct extent bytes;
+    sum += touch_text(e.key) + touch(extent_held(e.bytes)) + touch_shape(&e.shape);
     if (i < 100 && ptd_find(&set, e.key, &found)) sum += found.bytes.size;
     if (i < 100 && ptd_lookup(&source, e.key, &bytes)) sum += bytes.size;
   }
@@ -146,11 +146,11 @@ uint64_t walk_ptd(const struct ptd *ptd) {
 /* ---- graphs ---------------------------------------------------------------------------------- */
 
 static uint64_t walk_vk_tensor(const struct vkgraph *g, const struct vk_tensor *t) {
-  struct span bytes;
+  struct extent bytes;
   uint64_t sum = t->nbytes + t->numel + touch_name(vk_dtype_name(t->dtype));
   sum += touch_name(vk_dtype_name(t->staging)) + (uint64_t)t->mem_obj_id;
   for (uint32_t i = 0; i < t->rank; i++) sum = sum * 31 + t->dims[i];
-  return sum + (vkgraph_tensor_bytes(g, t, &bytes) ? touch(bytes) : 0);
+  return sum + (vkgraph_tensor_bytes(g, t, &bytes) ? touch(extent_held(bytes)) : 0);
 }
 
 static uint64_t walk_vk_value(const struct vkgraph *g, uint32_t i) {
@@ -183,7 +183,8 @@ static uint64_t walk_vk_value(const struct vkgraph *g, uint32_t i) {
 }
 
 uint64_t walk_vkgraph(const struct vkgraph *g) {
-  uint64_t sum = touch(g->constant_area) + touch_ids(g->inputs) + touch_ids(g->outputs);
+  uint64_t sum =
+      touch(extent_held(g->constant_area)) + touch_ids(g->inputs) + touch_ids(g->outputs);
   for (uint32_t i = 0; i <= g->n_values; i++) sum += walk_vk_value(g, i);
   for (uint32_t i = 0; i <= g->n_constants; i++) {
     struct vk_constant c = vkgraph_constant(g, i);
@@ -204,7 +205,7 @@ static volatile uint64_t sink;
 
 sconce_status walk_blob(struct span blob, struct data_lookup named, sconce_error *err) {
   struct vkgraph g;
-  TRY(vkgraph_open(&g, blob, named, err));
+  TRY(vkgraph_open(&g, extent_of(blob), named, err));
   sink += walk_vkgraph(&g);
   return SCONCE_OK;
 }
@@ -212,11 +213,11 @@ sconce_status walk_blob(struct span blob, struct data_lookup named, sconce_error
 sconce_status walk_file(struct span file, sconce_error *err) {
   if (ptd_probe(file)) {
     struct ptd ptd;
-    TRY(ptd_open(&ptd, file, err));
+    TRY(ptd_open(&ptd, extent_of(file), err));
     sink += walk_ptd(&ptd);
   } else {
     struct pte pte;
-    TRY(pte_open(&pte, file, err));
+    TRY(pte_open(&pte, extent_of(file), err));
     sink += walk_pte(&pte);
   }
   return SCONCE_OK;

@@ -35,7 +35,9 @@ def names():
                                   capture_output=True, text=True, check=True)
         for table in re.findall(r"const struct op ops_\w+\[\] = \{(.*?)\};", done.stdout, re.S):
             table = re.sub(r'"\s*"', "", table)
-            for name in re.findall(r'\{\s*"([^"]+)"', table):
+            found = re.findall(r'\{\s*"([^"]+)"', table)
+            found += " ".join(re.findall(r'\.also = "([^"]+)"', table)).split()
+            for name in found:
                 if "." in name or path.parent.name == "symint":  # the rest are rows of kernel tables
                     yield path.parent.name, name
 

@@ -4,11 +4,12 @@
 usage: pack.py SRC OUT
 
 A shader is a real WGSL file. This script reads three things from it and nothing else:
-  // uses: grid reduce          libraries (files of src/wgsl) to append
+  // uses: grid attn_rows       libraries to append: files without an entry point, beside the shader or in src/wgsl
   struct Params { … }           becomes `struct <kernel>_params` with the same layout; kernels that share one
                                 use a library <name>_params, which becomes `struct <name>_params`
   @group(0) @binding(i) var<…>  becomes the kernel's binding kinds
 so that host and shader cannot drift apart. OUT gets <kernel>.wgsl.h for each kernel, <name>_params.wgsl.h and wgsl.c.
+The embedded text has no comments and no blanks around its lines; SCONCE_WGSL_DIR reads the files as they are.
 """
 
 import pathlib
@@ -77,8 +78,8 @@ def bindings(path, code):
 
 
 def c_string(text):
-    lines = text.splitlines()
-    quoted = (line.replace("\\", "\\\\").replace('"', '\\"') for line in lines)
+    lines = (line.strip() for line in without_comments(text).splitlines())
+    quoted = (line.replace("\\", "\\\\").replace('"', '\\"') for line in lines if line)
     return "\n".join(f'    "{line}\\n"' for line in quoted)
 
 
@@ -113,13 +114,17 @@ def pack_library(src, path, out):
     return f'    {{"{path.stem}", "{path.relative_to(src).as_posix()}",\n{c_string(path.read_text())}}},'
 
 
+def library_path(src, path, library):
+    for folder in (path.parent, src / "wgsl"):
+        if (folder / f"{library}.wgsl").exists():
+            return folder / f"{library}.wgsl"
+    stop(path, f"uses '{library}', but neither {path.parent.relative_to(src)} nor wgsl has {library}.wgsl")
+
+
 def used_libraries(src, path, text):
+    """{name: path}, in the order in which they are appended."""
     uses = re.search(r"^//\s*uses:\s*(.*)$", text, re.M)
-    uses = uses.group(1).split() if uses else []
-    for library in uses:
-        if not (src / "wgsl" / f"{library}.wgsl").exists():
-            stop(path, f"uses '{library}', but src/wgsl/{library}.wgsl does not exist")
-    return uses
+    return {library: library_path(src, path, library) for library in (uses.group(1).split() if uses else [])}
 
 
 def pack_kernel(src, path, out):
@@ -133,7 +138,7 @@ def pack_kernel(src, path, out):
         stop(path, "more than one struct Params")
     header = c_struct(f"{name}_params", fields, size) if size else []
     for library in shared:
-        fields, size = params_fields(path, without_comments((src / "wgsl" / f"{library}.wgsl").read_text()))
+        fields, size = params_fields(path, without_comments(uses[library].read_text()))
         header.append(f'#include "{library}.wgsl.h"')
     kinds = bindings(path, code)
     if ("BIND_PARAMS" in kinds) != bool(size):
@@ -154,11 +159,12 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     # C99 promises string literals of 4,095 characters only; every compiler that we use takes more.
     body = ['#if defined(__GNUC__)\n#pragma GCC diagnostic ignored "-Woverlength-strings"\n#endif\n#include "graph/wgsl.h"\n']
-    names, libraries = [], []
+    seen, names, libraries = {}, [], []
     for path in sorted(src.rglob("*.wgsl")):
-        if path.stem in names:
-            stop(path, "another shader has this name")
-        if path.parent.name == "wgsl":
+        if path.stem in seen:
+            stop(path, f"{seen[path.stem].relative_to(src)} has this name")
+        seen[path.stem] = path
+        if "@compute" not in without_comments(path.read_text()):
             libraries.append(pack_library(src, path, out))
         else:
             names.append(path.stem)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the tests and prints `N passed, N failed` last.
+"""Runs the tests and prints `N passed, N failed, N skipped` last.
 
 usage: test.py [--all | --sampled] [--filter TEXT] [--junit FOLDER] | --update-plans
 
@@ -68,7 +68,7 @@ def configurations(mode):
             "SwiftShader ": models,
             "SwiftShader no subgroups, 1 MiB bindings": (*models, "session"),
             # What the library has a part in; that it compiles every row is a test of its own.
-            "Dawn on SwiftShader ": (*models, "fuse/every_form", "fuse/each", "fuse/what", "step/a_step"),
+            "Dawn on SwiftShader ": (*models, "fuse/every_form", "fuse/each", "fuse/what", "step/a_step", "q8ta_", "quantize/"),
         }
         runs = [r for r in runs if r[0] in skips]
     flags = {name: [f for text in skips.get(name, ()) for f in ("--skip", text)] for name, _ in runs}
@@ -120,11 +120,12 @@ def run_all_c_tests(mode, options, totals):
             print(text, flush=True)
 
 
-def run_tool_tests(options, totals):
-    """Every function test_* of every tests/tool/test_*.py; an exception is a failure."""
+def run_tool_tests(folder, options, totals):
+    """Every function test_* of every test_*.py in a folder; an exception is a failure, but for Skip."""
     sys.path.insert(0, str(ROOT / "tests/tool"))
-    passed = failed = 0
-    for path in sorted((ROOT / "tests/tool").glob("test_*.py")):
+    Skip = importlib.import_module("support").Skip
+    passed = failed = skipped = 0
+    for path in sorted(folder.glob("test_*.py")):
         spec = importlib.util.spec_from_file_location(path.stem, path)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
@@ -134,11 +135,14 @@ def run_tool_tests(options, totals):
             try:
                 function()
                 passed += 1
+            except Skip as why:
+                skipped += 1
+                print(f"skip {path.stem}/{name}: {why}", flush=True)
             except Exception:
                 failed += 1
                 print(f"FAIL {path.stem}/{name}\n{traceback.format_exc()}", flush=True)
-    totals.add(passed, failed)
-    print(f"tools: {passed} passed, {failed} failed", flush=True)
+    totals.add(passed, failed, skipped)
+    print(f"tools: {passed} passed, {failed} failed, {skipped} skipped", flush=True)
 
 
 def main():
@@ -155,10 +159,10 @@ def main():
     totals = Totals()
     mode = "all" if options.all else "sampled" if options.sampled else "quick"
     run_all_c_tests(mode, options, totals)
-    run_tool_tests(options, totals)
-    skipped = f", {totals.skipped} skipped" if totals.skipped else ""
-    print(f"{totals.passed} passed, {totals.failed} failed{skipped}")
+    run_tool_tests(ROOT / "tests/tool", options, totals)
+    print(f"{totals.passed} passed, {totals.failed} failed, {totals.skipped} skipped")
     sys.exit(1 if totals.failed or not totals.passed else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

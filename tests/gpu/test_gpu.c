@@ -12,6 +12,11 @@
 
 static const uint32_t one_group[3] = {1, 1, 1};
 
+/* Dawn takes things and tells later what is wrong with them. */
+static sconce_status answer(struct gpu *gpu, sconce_status status, sconce_error *err) {
+  return status == SCONCE_OK ? gpu_settle(gpu, err) : status;
+}
+
 /* ---- work ------------------------------------------------------------------------------------ */
 
 static void a_kernel_computes(void) {
@@ -70,6 +75,31 @@ static void odd_tails_are_padded(void) {
               SCONCE_BAD_ARGUMENT, err, "being read");
   CHECK_OK(gpu_read_wait(read, &data, &err), err);
   if (data) CHECK(memcmp(data, "abcdefg\0", 8) == 0);
+  gpu_read_close(read);
+  gpu_buffer_close(buffer);
+}
+
+/* In the order of calls: after the write before it, before the one behind it. */
+static void a_cleared_buffer_is_zero(void) {
+  struct gpu *gpu = test_gpu();
+  if (!gpu) return;
+  struct gpu_buffer *buffer;
+  struct gpu_read *read;
+  sconce_error err = {0};
+  REQUIRE_OK(gpu_buffer_open(gpu, GPU_STATE, 4000, "state", &buffer, &err), err);
+  REQUIRE_OK(gpu_read_open(gpu, 4000, &read, &err), err);
+  uint8_t ones[4000];
+  memset(ones, 255, sizeof ones);
+  CHECK_OK(gpu_write(buffer, 0, ones, sizeof ones, &err), err);
+  CHECK_OK(gpu_clear(buffer, &err), err);
+  CHECK_OK(gpu_write(buffer, 8, ones, 4, &err), err);
+  struct gpu_copy copy = {.from = buffer, .to = read, .size = 4000};
+  const uint8_t *data = NULL;
+  CHECK_OK(gpu_submit(gpu, &(struct gpu_batch){.copies = &copy, .n_copies = 1}, &err), err);
+  CHECK_OK(gpu_read_begin(read, &err), err);
+  CHECK_OK(gpu_read_wait(read, (const void **)&data, &err), err);
+  for (uint32_t i = 0; data && i < 4000 && !test_failed(); i++)
+    CHECK_EQ(data[i], i >= 8 && i < 12 ? 255 : 0);
   gpu_read_close(read);
   gpu_buffer_close(buffer);
 }
@@ -147,9 +177,12 @@ static void bad_wgsl_reports_the_compiler(void) {
   struct kernel row = {"row", &broken, NULL, 0};
   struct gpu_kernel *kernel;
   sconce_error err = {0};
-  CHECK_FAILS(gpu_kernel_get(gpu, &row, &kernel, &err), SCONCE_GPU_ERROR, err, "nothing");
-  CHECK(strstr(err.text, "compiling shader 'broken/row'") != NULL);
-  CHECK(kernel == NULL);
+  for (int twice = 0; twice < 2; twice++) { /* a kernel that failed is not one of the cache */
+    CHECK_FAILS(answer(gpu, gpu_kernel_get(gpu, &row, &kernel, &err), &err), SCONCE_GPU_ERROR, err,
+                "nothing");
+    CHECK(strstr(err.text, "compiling shader 'broken/row'") != NULL);
+  }
+  CHECK_OK(gpu_settle(gpu, &err), err);
 }
 
 static void a_pipeline_that_does_not_fit_is_reported(void) {
@@ -162,7 +195,7 @@ static void a_pipeline_that_does_not_fit_is_reported(void) {
   struct kernel row = {"row", &other, NULL, 0};
   struct gpu_kernel *kernel;
   sconce_error err = {0};
-  CHECK_FAILS(gpu_kernel_get(gpu, &row, &kernel, &err), SCONCE_GPU_ERROR, err,
+  CHECK_FAILS(answer(gpu, gpu_kernel_get(gpu, &row, &kernel, &err), &err), SCONCE_GPU_ERROR, err,
               "creating pipeline 'other/row'");
   CHECK(strstr(err.text, "main") != NULL);
 }
@@ -208,9 +241,9 @@ static void bindings_are_checked_before_the_driver_sees_them(void) {
   CHECK_FAILS(gpu_group_open(kernel, b, 3, &group, &err), SCONCE_BAD_ARGUMENT, err, "at 64");
   /* A storage buffer where the parameters belong: the driver's own validation error. */
   b[1] = (struct gpu_binding){.buffer = buffer};
-  CHECK_FAILS(gpu_group_open(kernel, b, 3, &group, &err), SCONCE_GPU_ERROR, err,
+  CHECK_FAILS(answer(gpu, gpu_group_open(kernel, b, 3, &group, &err), &err), SCONCE_GPU_ERROR, err,
               "binding buffers to 'chain/u32'");
-  CHECK(group == NULL);
+  gpu_group_close(group);
   gpu_buffer_close(buffer);
   CHECK_OK(gpu_check(gpu, &err), err);
 }
@@ -262,6 +295,9 @@ static void out_of_memory_is_an_error_and_passes(void) {
               SCONCE_NO_GPU_MEMORY, err, "'huge' needs 1125899906842624 bytes");
   CHECK(buffer == NULL);
   if (gpu_info(gpu)->type != SCONCE_ADAPTER_SOFTWARE || !address_space_used()) return;
+#ifdef __SANITIZE_THREAD__
+  return; /* its shadow needs address space too */
+#endif
   uint64_t large = gpu_info(gpu)->max_buffer;
   if (large > 1000u << 20) large = 1000u << 20;
   struct rlimit before, tight;
@@ -269,10 +305,10 @@ static void out_of_memory_is_an_error_and_passes(void) {
   tight = before;
   tight.rlim_cur = address_space_used() + (64u << 20);
   setrlimit(RLIMIT_AS, &tight);
-  CHECK_FAILS(gpu_buffer_open(gpu, GPU_TRANSIENT, large, "large", &buffer, &err),
+  CHECK_FAILS(answer(gpu, gpu_buffer_open(gpu, GPU_TRANSIENT, large, "large", &buffer, &err), &err),
               SCONCE_NO_GPU_MEMORY, err, "creating buffer 'large' of ");
   setrlimit(RLIMIT_AS, &before);
-  CHECK(buffer == NULL);
+  gpu_buffer_close(buffer);
   REQUIRE_OK(gpu_buffer_open(gpu, GPU_TRANSIENT, 1 << 20, "small", &buffer, &err), err);
   gpu_buffer_close(buffer);
 }
@@ -326,8 +362,12 @@ static void wrong_choices_name_what_there_is(void) {
               "no adapter 15, there are");
   CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.library = "/nonexistent/lib.so"}, &err),
               SCONCE_NO_DEVICE, err, "/nonexistent/lib.so");
+#ifdef SCONCE_WEBGPU_LINKED
+  CHECK(strstr(err.text, "opens no library") != NULL);
+#else
   CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.library = "libm.so.6"}, &err), SCONCE_NO_DEVICE,
               err, "neither wgpu-native nor Dawn");
+#endif
   CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.disable = "f16,rays"}, &err), SCONCE_BAD_ARGUMENT,
               err, "'rays'");
   CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.limits = "buffer=lots"}, &err),
@@ -351,7 +391,8 @@ static void masked_features_stay_unused(void) {
   /* Past our own check the device itself must refuse: the feature was never asked for. */
   struct kernel sly = probe_kernels[PROBE_SUBGROUP];
   sly.needs = 0;
-  CHECK_FAILS(gpu_kernel_get(gpu, &sly, &kernel, &err), SCONCE_GPU_ERROR, err, "subgroup");
+  CHECK_FAILS(answer(gpu, gpu_kernel_get(gpu, &sly, &kernel, &err), &err), SCONCE_GPU_ERROR, err,
+              "subgroup");
   uint64_t time;
   CHECK_FAILS(gpu_profile(gpu, &(struct gpu_batch){0}, GPU_TIME_WHOLE, &time, &err),
               SCONCE_UNSUPPORTED, err, "timestamps");
@@ -446,6 +487,7 @@ const struct test suite_gpu[] = {
     TEST(a_kernel_computes),
     TEST(overrides_reach_the_pipeline),
     TEST(odd_tails_are_padded),
+    TEST(a_cleared_buffer_is_zero),
     TEST(reading_is_begun_polled_and_ended),
     TEST(timestamps_are_per_dispatch),
     TEST(bad_wgsl_reports_the_compiler),

@@ -1,7 +1,7 @@
 /* The comparison rules, cases and goldens, and what damaged ones say. */
 #define _POSIX_C_SOURCE 200809L
+#include "check/check.h"
 #include "harness.h"
-#include "run/check.h"
 
 #include "run/device.h"
 
@@ -44,8 +44,8 @@ static void elements_are_wrong_only_beyond_both_tolerances(void) {
     struct check_rule rule = {.elements = true, .atol = rows[i].atol, .rtol = rows[i].rtol};
     sconce_tensor got = floats(&rows[i].got, 1), want = floats(&rows[i].want, 1);
     sconce_status status = check_compare(&got, &want, &rule, &worst, &err);
-    if (status != (rows[i].ok ? SCONCE_OK : SCONCE_WRONG_RESULT))
-      test_fail(__FILE__, __LINE__, "%s: %s", rows[i].why, sconce_status_name(status));
+    CHECK_SAYS(status == (rows[i].ok ? SCONCE_OK : SCONCE_WRONG_RESULT), "%s: %s", rows[i].why,
+               sconce_status_name(status));
   }
 }
 
@@ -253,7 +253,11 @@ static void damaged_cases_fail_with_a_sentence(void) {
       {IN("\"file\": \"a\\u0000b\""), "is no name of a file"},
       {IN("\"file\": \"none.bin\""), "none.bin: No such file"},
       {IN("\"file\": \"model.pte\""), "bytes, its shape needs 60"},
-      {IN("\"offset\": 0"), "60 bytes at its offset are not in the .bin of 0 bytes"},
+      {IN("\"offset\": 0"), "60 bytes at its offset are not in the file of 0 bytes"},
+      {IN("\"file\": \"model.pte\", \"offset\": 1000000000"),
+       "60 bytes at its offset are not in the file of"},
+      {IN("\"file\": \"model.pte\", \"offset\": -4"), "60 bytes at its offset are not in the file"},
+      {IN("\"file\": \"model.pte\", \"offset\": \"x\""), "60 bytes at its offset are not in"},
       {IN("\"data\": [1, 2]"), "2 values, its shape needs 15"},
       {IN("\"prev_output\": 0"), "no call has finished"},
       {IN("\"prev_output\": -1"), "prev_output is no index"},
@@ -263,6 +267,10 @@ static void damaged_cases_fail_with_a_sentence(void) {
       {"{\"calls\": [{\"inputs\": [{\"fill\": 1, \"dtype\": \"float32\", \"shape\": [3, 5]}, " ONES
        "], \"outputs\": []}]}",
        "call 0: 0 outputs, the method has 1"},
+      {"{\"calls\": [{\"inputs\": [{\"fill\": 1, \"dtype\": \"float32\", \"shape\": [3, 5]}, " ONES
+       "], \"outputs\": [{\"name\": \"sum\", \"file\": \"model.pte\", \"offset\": 8, \"dtype\": "
+       "\"float32\", \"shape\": [3, 5]}]}]}",
+       "call 0: output 0: sum: element ["},
       {"{\"calls\": [{\"expect\": \"error\", \"inputs\": [{\"fill\": 1, \"dtype\": \"float32\", "
        "\"shape\": [3, 5]}, " ONES "]}]}",
        "call 0: succeeded, an error was expected"},

@@ -11,7 +11,7 @@ static void opens_describes_closes(void) {
   const sconce_device_info *info = sconce_device_describe(device);
   CHECK(info->name[0] && info->library[0] && info->api[0]);
   CHECK(info->max_storage_binding >= 1 << 20 && info->max_workgroup_invocations >= 128);
-  CHECK(sconce_device_adapter(device) < 16);
+  CHECK(sconce_device_describe(device)->index < 16);
   sconce_device_close(device);
   sconce_device_close(NULL);
   CHECK(sconce_device_describe(NULL) == NULL);

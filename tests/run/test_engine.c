@@ -3,8 +3,8 @@
 #include "gpu.h"
 
 #include "base/checked.h"
-#include "format/write.h"
 #include "run/device.h"
+#include "write/write.h"
 
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -22,6 +22,7 @@ struct maker {
   sconce_device *device;
   sconce_model *model;
   sconce_method *method;
+  sconce_state *state;
   uint32_t said; /* lines of the log about scalars */
 };
 
@@ -105,12 +106,14 @@ static sconce_status load(struct maker *m, const sconce_allocator *allocator) {
   TRY(finish(m, &file, &m->err));
   TRY(write_blob_to_memory(&file, &m->arena, &bytes, &m->err));
   TRY(open_device(m, allocator));
-  sconce_model_desc desc = {.data = bytes.data, .size = bytes.size};
+  sconce_model_desc desc = {.program = {.data = bytes.data, .size = bytes.size}};
   TRY(sconce_model_open(&m->model, m->device, &desc, &m->err));
-  return sconce_method_open(&m->method, m->model, NULL, &m->err);
+  TRY(sconce_method_open(&m->method, m->model, NULL, &m->err));
+  return sconce_state_open(&m->state, m->method, &m->err);
 }
 
 static void unload(struct maker *m) {
+  sconce_state_close(m->state);
   sconce_method_close(m->method);
   sconce_model_close(m->model);
   if (m->device) {
@@ -124,19 +127,20 @@ static void unload(struct maker *m) {
 
 static sconce_status set(struct maker *m, uint32_t i, sconce_dtype dtype, uint32_t dim0,
                          const void *elements) {
-  sconce_tensor t;
-  if (!sconce_method_input_info(m->method, i, &t)) return SCONCE_BAD_ARGUMENT;
+  const sconce_method_info *info = sconce_method_describe(m->method);
+  if (i >= info->n_inputs) return SCONCE_BAD_ARGUMENT;
+  sconce_tensor t = info->inputs[i];
   t.dtype = dtype;
   t.dims[0] = dim0;
   t.data = elements;
   t.size = sconce_dtype_size(dtype);
   for (uint32_t d = 0; d < t.rank; d++) t.size *= t.dims[d];
-  return sconce_method_set_input(m->method, i, &t, &m->err);
+  return sconce_state_set_input(m->state, i, &t, &m->err);
 }
 
 static sconce_tensor get(struct maker *m, uint32_t i) {
   sconce_tensor t = {0};
-  CHECK_OK(sconce_method_output(m->method, i, &t, &m->err), m->err);
+  CHECK_OK(sconce_state_output(m->state, i, &t, &m->err), m->err);
   return t;
 }
 
@@ -171,11 +175,11 @@ static void the_device_computes_scalars(void) {
   write_scalars(&m);
   CHECK_OK(load(&m, NULL), m.err);
   static const int32_t calls[][4] = {{1, 2, 0, 3}, {2, 0, 0, 4}, {0, 4, 0, 1}, {0, 4, 0, 1}};
-  for (size_t i = 0; m.method && i < sizeof calls / sizeof *calls; i++) {
+  for (size_t i = 0; m.state && i < sizeof calls / sizeof *calls; i++) {
     CHECK_OK(set(&m, 0, SCONCE_INT32, 4, calls[i]), m.err);
     CHECK_OK(set(&m, 1, SCONCE_FLOAT32, 8, counted), m.err);
     m.said = 0;
-    CHECK_OK(sconce_method_run(m.method, &m.err), m.err);
+    CHECK_OK(sconce_state_run(m.state, NULL, &m.err), m.err);
     CHECK(m.said >= 2);
     const int32_t want[3] = {2 * calls[i][3], 3 * calls[i][0], 2 * calls[i][1]};
     for (uint32_t k = 0; k < 3; k++) {
@@ -193,7 +197,7 @@ static sconce_status load_and_call(struct maker *m, const sconce_allocator *allo
   for (int32_t i = 0; i < 2; i++) {
     TRY(set(m, 0, SCONCE_INT32, 4, (int32_t[]){1, 2, 0, 3 - i}));
     TRY(set(m, 1, SCONCE_FLOAT32, 8, counted));
-    TRY(sconce_method_run(m->method, &m->err));
+    TRY(sconce_state_run(m->state, NULL, &m->err));
   }
   return SCONCE_OK;
 }
@@ -245,10 +249,10 @@ static void inputs_of_every_integer_type_give_scalars(void) {
     CHECK_OK(load(&m, NULL), m.err);
     uint8_t elements[48] = {0};
     for (uint32_t k = 0; k < 6; k++) elements[k * types[i].size] = types[i].elements[k];
-    if (m.method) {
+    if (m.state) {
       CHECK_OK(set(&m, 0, types[i].outside, 2, elements), m.err);
       CHECK_OK(set(&m, 1, SCONCE_FLOAT32, 8, counted), m.err);
-      CHECK_OK(sconce_method_run(m.method, &m.err), m.err);
+      CHECK_OK(sconce_state_run(m.state, NULL, &m.err), m.err);
       for (uint32_t k = 0; k < 4; k++)
         CHECK_EQ(get(&m, k).dims[0], types[i].elements[places[k].element]);
     }
@@ -268,14 +272,14 @@ static void lists_may_hold_nulls(void) {
   int32_t list = write_vk_value(&m.g, literal_values(items, 3));
   write_vk_call(&m.g, "aten.index.Tensor", ID_LIST(x, list, y));
   CHECK_OK(load(&m, NULL), m.err);
-  if (m.method) {
+  if (m.state) {
     CHECK_OK(set(&m, 0, SCONCE_FLOAT32, 4, counted), m.err);
     CHECK_OK(set(&m, 1, SCONCE_INT64, 2, (int64_t[]){3, -4}), m.err);
-    CHECK_OK(sconce_method_run(m.method, &m.err), m.err);
+    CHECK_OK(sconce_state_run(m.state, NULL, &m.err), m.err);
     sconce_tensor got = get(&m, 0);
     CHECK(got.size == 16 && memcmp(got.data, (float[]){6, 7, 0, 1}, 16) == 0);
     CHECK_OK(set(&m, 1, SCONCE_INT64, 2, (int64_t[]){0, 4}), m.err);
-    CHECK_FAILS(sconce_method_run(m.method, &m.err), SCONCE_BAD_ARGUMENT, m.err,
+    CHECK_FAILS(sconce_state_run(m.state, NULL, &m.err), SCONCE_BAD_ARGUMENT, m.err,
                 "index 4 of a dim of 4");
     got = get(&m, 0); /* the last call's, still */
     CHECK(got.size == 16 && memcmp(got.data, (float[]){6, 7, 0, 1}, 16) == 0);
@@ -316,7 +320,7 @@ static void append(struct maker *m, int64_t at, float first) {
   float x[4] = {first, first, first, first};
   CHECK_OK(set(m, 0, SCONCE_FLOAT32, 1, x), m->err);
   CHECK_OK(set(m, 1, SCONCE_INT64, 1, &at), m->err);
-  CHECK_OK(sconce_method_run(m->method, &m->err), m->err);
+  CHECK_OK(sconce_state_run(m->state, NULL, &m->err), m->err);
 }
 
 static void check_rows(struct maker *m, const float want[4]) {
@@ -335,28 +339,99 @@ static void caches_with_one_key_are_apart_and_persist(void) {
   struct maker m;
   CHECK_OK(caches(&m, init), m.err);
   uint8_t state[128];
-  if (m.method) {
-    CHECK_EQ(sconce_method_state_size(m.method), 128);
+  if (m.state) {
+    CHECK_EQ(sconce_state_size(m.state), 128);
     append(&m, 0, 1);
     append(&m, 2, 5);
     check_rows(&m, (float[]){1, -9, 5, -9});
-    CHECK_OK(sconce_method_get_state(m.method, state, sizeof state, &m.err), m.err);
-    CHECK_OK(sconce_method_reset(m.method, &m.err), m.err);
+    CHECK_OK(sconce_state_save(m.state, state, sizeof state, &m.err), m.err);
+    CHECK_OK(sconce_state_reset(m.state, &m.err), m.err);
     append(&m, 1, 3);
     check_rows(&m, (float[]){-9, 3, -9, -9});
-    CHECK_OK(sconce_method_set_state(m.method, state, sizeof state, &m.err), m.err);
+    CHECK_OK(sconce_state_restore(m.state, state, sizeof state, &m.err), m.err);
     append(&m, 3, 2);
     check_rows(&m, (float[]){1, -9, 5, 2});
-    CHECK_FAILS(sconce_method_get_state(m.method, state, 127, &m.err), SCONCE_BAD_ARGUMENT, m.err,
-                "127 bytes of state, the method has 128");
+    CHECK_FAILS(sconce_state_save(m.state, state, 127, &m.err), SCONCE_BAD_ARGUMENT, m.err,
+                "127 bytes, the state has 128");
     int64_t at = 4;
     CHECK_OK(set(&m, 1, SCONCE_INT64, 1, &at), m.err);
-    CHECK_FAILS(sconce_method_run(m.method, &m.err), SCONCE_BAD_ARGUMENT, m.err,
+    CHECK_FAILS(sconce_state_run(m.state, NULL, &m.err), SCONCE_BAD_ARGUMENT, m.err,
                 "1 tokens at position 4 of a cache of 4");
     check_rows(&m, (float[]){1, -9, 5, 2});
     append(&m, 0, 7);
     check_rows(&m, (float[]){7, -9, 5, 2});
   }
+  unload(&m);
+}
+
+/* Runs on 1, 2, 3, 4 so many times and checks that y is then `first` times that. */
+static void check_sums(struct maker *m, int times, const float *want) {
+  static const float ones[4] = {1, 2, 3, 4};
+  for (int i = 0; i < times && m->state; i++) {
+    CHECK_OK(set(m, 0, SCONCE_FLOAT32, 4, ones), m->err);
+    CHECK_OK(sconce_state_run(m->state, NULL, &m->err), m->err);
+    const float *y = get(m, 0).data;
+    for (int k = 0; y && k < 4; k++) CHECK_NEAR(y[k], want[i] * ones[k], 1e-5);
+  }
+}
+
+static const float zeros[4];
+
+/* h += x; y = h * 2: the sum is the buffer that it reads. */
+static void a_node_may_write_what_it_reads(void) {
+  struct maker m;
+  make(&m);
+  int32_t x = input(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(4)), h = constant(&m, "h", DIM_LIST(4)),
+          y = output(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(4));
+  write_vk_call(&m.g, "aten.add.Tensor", ID_LIST(h, x, number(&m, 1), h));
+  write_vk_call(&m.g, "aten.add.Tensor", ID_LIST(h, h, number(&m, 1), y));
+  data(&m, "h", zeros, sizeof zeros);
+  CHECK_OK(load(&m, NULL), m.err);
+  check_sums(&m, 3, (float[]){2, 4, 6});
+  unload(&m);
+}
+
+/* The delegate gives h + x and (h + x) * 2, and only the second has an argument: the first is the
+ * next content of h. */
+static void an_output_without_argument_is_a_buffers_next_content(void) {
+  for (int both = 0; both < 2; both++) {
+    struct maker m;
+    make(&m);
+    int32_t x = input(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(4)),
+            h = constant(&m, "h", DIM_LIST(4)), k = constant(&m, "k", DIM_LIST(4)),
+            t = write_vk_tensor(&m.g, VK_FLOAT32, DIM_LIST(4)),
+            u = write_vk_tensor(&m.g, VK_FLOAT32, DIM_LIST(4));
+    write_vk_call(&m.g, "aten.add.Tensor", ID_LIST(h, both ? k : x, number(&m, 1), t));
+    write_vk_call(&m.g, "aten.add.Tensor", ID_LIST(t, both ? x : k, number(&m, 1), u));
+    write_vk_outputs(&m.g, &t, 1);
+    int32_t y = output(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(4));
+    write_vk_call(&m.g, "aten.add.Tensor", ID_LIST(u, u, number(&m, 1), y));
+    data(&m, "h", zeros, sizeof zeros);
+    data(&m, "k", zeros, sizeof zeros);
+    if (both) {
+      CHECK_FAILS(load(&m, NULL), SCONCE_UNSUPPORTED, m.err, "two buffers could be meant");
+    } else {
+      CHECK_OK(load(&m, NULL), m.err);
+      check_sums(&m, 3, (float[]){2, 4, 6});
+    }
+    unload(&m);
+  }
+}
+
+/* t = x * 2, v shows t, t = x * 3, y = v + t: what the view shows is from before. */
+static void a_view_of_what_is_written_again_keeps_the_old(void) {
+  struct maker m;
+  make(&m);
+  int32_t x = input(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(4)),
+          t = write_vk_tensor(&m.g, VK_FLOAT32, DIM_LIST(4)),
+          v = write_vk_tensor(&m.g, VK_FLOAT32, DIM_LIST(4)),
+          y = output(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(4));
+  write_vk_call(&m.g, "aten.add.Tensor", ID_LIST(x, x, number(&m, 1), t));
+  write_vk_call(&m.g, "aten.alias_copy.default", ID_LIST(t, v));
+  write_vk_call(&m.g, "aten.add.Tensor", ID_LIST(x, x, number(&m, 2), t));
+  write_vk_call(&m.g, "aten.add.Tensor", ID_LIST(v, t, number(&m, 1), y));
+  CHECK_OK(load(&m, NULL), m.err);
+  check_sums(&m, 2, (float[]){5, 5});
   unload(&m);
 }
 
@@ -374,7 +449,7 @@ static void an_input_that_is_written_is_sent_again(void) {
                 ID_LIST(x, k, s, write_vk_tensor(&m.g, VK_FLOAT32, DIM_LIST(1))));
   write_vk_call(&m.g, "aten.clone.default", ID_LIST(k, null(&m), y));
   CHECK_OK(load(&m, NULL), m.err);
-  if (m.method) {
+  if (m.state) {
     CHECK_OK(set(&m, 2, SCONCE_FLOAT32, 1, counted), m.err);
     append(&m, 0, 9);
     CHECK(memcmp(get(&m, 0).data, (float[]){9, 9, 9, 9, 4, 5, 6, 7}, 32) == 0);
@@ -394,9 +469,9 @@ static void a_bare_constant_can_be_an_output(void) {
   write_vk_call(&m.g, "aten.add.Tensor", ID_LIST(x, c, number(&m, 1), y));
   output_of(&m, c, SCALAR_FLOAT, DIM_LIST(8));
   CHECK_OK(load(&m, NULL), m.err);
-  if (m.method) {
+  if (m.state) {
     CHECK_OK(set(&m, 0, SCONCE_FLOAT32, 8, counted), m.err);
-    CHECK_OK(sconce_method_run(m.method, &m.err), m.err);
+    CHECK_OK(sconce_state_run(m.state, NULL, &m.err), m.err);
     sconce_tensor sum = get(&m, 0), same = get(&m, 1);
     CHECK(sum.data && ((const float *)sum.data)[7] == 14);
     CHECK(same.size == 32 && same.data && memcmp(same.data, counted, 32) == 0);
@@ -440,7 +515,7 @@ static sconce_status chain(struct maker *m) {
 static sconce_status say(struct maker *m, uint32_t n) {
   static const int64_t tokens[TOKENS] = {4, 0, 1, 2, 3, 4, 1, 0};
   TRY(set(m, 0, SCONCE_INT64, n, tokens));
-  return sconce_method_run(m->method, &m->err);
+  return sconce_state_run(m->state, NULL, &m->err);
 }
 
 static void every_sequence_gives_the_bytes_of_a_fresh_graph(void) {
@@ -466,7 +541,7 @@ static void a_failed_call_keeps_the_last_results(void) {
   struct maker m;
   CHECK_OK(chain(&m), m.err);
   float before[2 * WIDTH];
-  if (m.method) {
+  if (m.state) {
     CHECK_OK(say(&m, 3), m.err);
     memcpy(before, get(&m, 0).data, sizeof before);
     int64_t wrong[TOKENS + 1] = {0, VOCAB};
@@ -474,16 +549,16 @@ static void a_failed_call_keeps_the_last_results(void) {
                 "input 0: dim 0 is 9, at most 8");
     CHECK(memcmp(before, get(&m, 0).data, sizeof before) == 0);
     CHECK_OK(set(&m, 0, SCONCE_INT64, TOKENS, wrong), m.err);
-    CHECK_FAILS(sconce_method_run(m.method, &m.err), SCONCE_BAD_ARGUMENT, m.err,
+    CHECK_FAILS(sconce_state_run(m.state, NULL, &m.err), SCONCE_BAD_ARGUMENT, m.err,
                 "token 5 of a vocabulary of 5");
     sconce_tensor got = get(&m, 0);
     CHECK_EQ(got.dims[0], 2);
     CHECK(got.data && memcmp(before, got.data, sizeof before) == 0);
     CHECK_OK(say(&m, 3), m.err);
     CHECK(memcmp(before, get(&m, 0).data, sizeof before) == 0);
-    sconce_method_cancel(m.method);
+    sconce_state_cancel(m.state);
     sconce_tensor none;
-    CHECK_FAILS(sconce_method_output(m.method, 0, &none, &m.err), SCONCE_BAD_ARGUMENT, m.err,
+    CHECK_FAILS(sconce_state_output(m.state, 0, &none, &m.err), SCONCE_BAD_ARGUMENT, m.err,
                 "no call has finished");
   }
   unload(&m);
@@ -545,18 +620,19 @@ static bool large_path(char path[256]) {
 static void load_large(struct maker *m, const char *path) {
   forget_peak();
   uint64_t before = status_of("VmRSS:");
-  sconce_model_desc desc = {.path = path};
+  sconce_model_desc desc = {.program.path = path};
   REQUIRE_OK(sconce_model_open(&m->model, m->device, &desc, &m->err), m->err);
   REQUIRE_OK(sconce_method_open(&m->method, m->model, NULL, &m->err), m->err);
+  REQUIRE_OK(sconce_state_open(&m->state, m->method, &m->err), m->err);
   /* What a driver has not yet copied into its buffers it copies with the first submit. */
   CHECK_OK(gpu_submit(m->device->gpu, &(struct gpu_batch){0}, &m->err), m->err);
   CHECK_OK(gpu_finish(m->device->gpu, &m->err), m->err);
   sconce_stats stats;
-  sconce_method_stats(m->method, &stats);
+  sconce_state_stats(m->state, &stats);
   const uint64_t weights = (uint64_t)LAYERS * ROWS * COLS * 2;
-  CHECK(stats.gpu_persistent == weights);
+  CHECK(stats.gpu_weights == weights);
   uint64_t counted_bytes =
-      weights + stats.gpu_persistent + stats.gpu_transient + stats.gpu_staging + stats.gpu_params;
+      weights + stats.gpu_transient + stats.gpu_staging + stats.gpu_params; /* the file is not */
   uint64_t peak = status_of("VmHWM:") - before;
   uint64_t beyond = peak > counted_bytes ? peak - counted_bytes : 0;
   if (beyond > (64u << 20))
@@ -564,8 +640,7 @@ static void load_large(struct maker *m, const char *path) {
               (unsigned long long)beyond >> 20);
 }
 
-/* A software device's buffers are memory of this process, as is the mapped file once it was read.
- */
+/* A software device's buffers are memory of this process; of the file only pieces ever are. */
 static void a_large_file_is_loaded_without_a_second_copy(void) {
   char path[256];
   if (!large_path(path)) {
@@ -606,15 +681,16 @@ static void out_of_gpu_memory_at_load_is_an_error(void) {
   bool software = m.device && gpu_info(m.device->gpu)->type == SCONCE_ADAPTER_SOFTWARE;
   if (!software) test_skip("the device has memory of its own");
   if (software) {
-    CHECK_OK(sconce_model_open(&m.model, m.device, &(sconce_model_desc){.path = path}, &m.err),
-             m.err);
+    CHECK_OK(
+        sconce_model_open(&m.model, m.device, &(sconce_model_desc){.program.path = path}, &m.err),
+        m.err);
     struct rlimit before, tight;
     getrlimit(RLIMIT_AS, &before);
     tight = before;
     tight.rlim_cur = status_of("VmSize:") + (192u << 20);
     setrlimit(RLIMIT_AS, &tight);
     CHECK_FAILS(sconce_method_open(&m.method, m.model, NULL, &m.err), SCONCE_NO_GPU_MEMORY, m.err,
-                "creating buffer 'constant'");
+                "creating buffer 'weights'");
     setrlimit(RLIMIT_AS, &before);
     CHECK(m.method == NULL);
     CHECK_EQ(gpu_stats(m.device->gpu)->buffers, 0);
@@ -630,6 +706,9 @@ const struct test suite_engine[] = {
     TEST(inputs_of_every_integer_type_give_scalars),
     TEST(lists_may_hold_nulls),
     TEST(caches_with_one_key_are_apart_and_persist),
+    TEST(a_node_may_write_what_it_reads),
+    TEST(an_output_without_argument_is_a_buffers_next_content),
+    TEST(a_view_of_what_is_written_again_keeps_the_old),
     TEST(an_input_that_is_written_is_sent_again),
     TEST(a_bare_constant_can_be_an_output),
     TEST(every_sequence_gives_the_bytes_of_a_fresh_graph),

@@ -15,6 +15,7 @@ struct fixture {
   sconce_device *device;
   sconce_model *model;
   sconce_method *method;
+  sconce_state *state;
 };
 
 static sconce_status open_model(struct fixture *f, const char *name, const char *data,
@@ -24,13 +25,16 @@ static sconce_status open_model(struct fixture *f, const char *name, const char 
   snprintf(path, sizeof path, "%s/%s", SCONCE_SOURCE_DIR, name);
   snprintf(data_path, sizeof data_path, "%s/%s", SCONCE_SOURCE_DIR, data ? data : "");
   TRY(sconce_device_open(&f->device, &(sconce_device_desc){.no_fusion = no_fusion}, err));
+  const sconce_file extra = {.path = data_path};
   sconce_model_desc desc = {
-      .path = path, .data_paths = (const char *[]){data_path}, .n_data_paths = data != NULL};
+      .program.path = path, .data_files = &extra, .n_data_files = data != NULL};
   TRY(sconce_model_open(&f->model, f->device, &desc, err));
-  return sconce_method_open(&f->method, f->model, NULL, err);
+  TRY(sconce_method_open(&f->method, f->model, NULL, err));
+  return sconce_state_open(&f->state, f->method, err);
 }
 
 static void close_model(struct fixture *f) {
+  sconce_state_close(f->state);
   sconce_method_close(f->method);
   sconce_model_close(f->model);
   if (f->device) {
@@ -43,7 +47,7 @@ static void close_model(struct fixture *f) {
 
 static uint32_t nodes_of(const struct fixture *f) {
   sconce_stats stats = {0};
-  sconce_method_stats(f->method, &stats);
+  sconce_state_stats(f->state, &stats);
   return stats.nodes;
 }
 
@@ -52,30 +56,30 @@ static uint32_t nodes_of(const struct fixture *f) {
 enum { NUMBERS = 4096 };
 
 /* All inputs at their largest dims, with small numbers that any dtype has. */
-static sconce_status set_inputs(sconce_method *m, sconce_error *err) {
+static sconce_status set_inputs(struct fixture *f, sconce_error *err) {
+  const sconce_method_info *info = sconce_method_describe(f->method);
   static uint8_t zeros[NUMBERS * 8];
   static float floats[NUMBERS];
   for (uint32_t i = 0; i < NUMBERS; i++) floats[i] = (float)(i % 13) / 4 - 1;
-  for (uint32_t i = 0; i < sconce_method_n_inputs(m); i++) {
-    sconce_tensor t;
-    sconce_method_input_info(m, i, &t);
+  for (uint32_t i = 0; i < info->n_inputs; i++) {
+    sconce_tensor t = info->inputs[i];
     if (t.rank == 0) continue; /* as it was exported */
     t.size = sconce_dtype_size(t.dtype);
     for (uint32_t d = 0; d < t.rank; d++) t.size *= t.dims[d];
     if (t.size > sizeof floats) return fail(err, SCONCE_UNSUPPORTED, "a large input");
     t.data = t.dtype == SCONCE_FLOAT32 ? (const void *)floats : zeros;
-    TRY(sconce_method_set_input(m, i, &t, err));
+    TRY(sconce_state_set_input(f->state, i, &t, err));
   }
   return SCONCE_OK;
 }
 
 /* Appends what the outputs hold, as doubles; other dtypes than float32 by their bytes. */
 static sconce_status run_once(struct fixture *f, double *out, size_t *n, sconce_error *err) {
-  TRY(set_inputs(f->method, err));
-  TRY(sconce_method_run(f->method, err));
-  for (uint32_t i = 0; i < sconce_method_n_outputs(f->method); i++) {
+  TRY(set_inputs(f, err));
+  TRY(sconce_state_run(f->state, NULL, err));
+  for (uint32_t i = 0; i < sconce_method_describe(f->method)->n_outputs; i++) {
     sconce_tensor t;
-    TRY(sconce_method_output(f->method, i, &t, err));
+    TRY(sconce_state_output(f->state, i, &t, err));
     const size_t step = t.dtype == SCONCE_FLOAT32 ? 4 : 1;
     for (size_t at = 0; t.data && at < t.size && *n < NUMBERS; at += step) {
       float number;
@@ -140,7 +144,7 @@ static sconce_status tell(struct fixture *f, float *logits, int32_t ids[2 * STEP
                           sconce_error *err) {
   static const int32_t story[] = {1, 9038, 2501, 263, 931};
   sconce_session *s = NULL;
-  sconce_session_desc desc = {.method = f->method, .model = f->model};
+  sconce_session_desc desc = {.model = f->model};
   TRY(sconce_session_open(&s, &desc, err));
   sconce_status status = sconce_session_prompt(s, story, 5, NULL, NULL, err);
   for (int i = 0; i <= STEPS && status == SCONCE_OK; i++) {
@@ -170,12 +174,12 @@ static void a_language_model(void) {
     sconce_error err = {0};
     if (test_gpu_is_slow() && off[i] && strcmp(off[i], "all") != 0) continue;
     CHECK_OK(open_model(&f, STORIES, NULL, off[i], &err), err);
-    if (f.method) CHECK_OK(tell(&f, i ? got : want, ids[i != 0], &err), err);
-    if (f.method && i == 0) nodes = nodes_of(&f);
+    if (f.state) CHECK_OK(tell(&f, i ? got : want, ids[i != 0], &err), err);
+    if (f.state && i == 0) nodes = nodes_of(&f);
     const char *variable = getenv("SCONCE_NO_FUSION");
     const bool all_on = !variable || !*variable;
     /* Without swiglu its two projections are still joined: more nodes, but not in every model. */
-    if (f.method && off[i] && all_on && strcmp(off[i], "swiglu") != 0) CHECK(nodes_of(&f) > nodes);
+    if (f.state && off[i] && all_on && strcmp(off[i], "swiglu") != 0) CHECK(nodes_of(&f) > nodes);
     double worst = 0;
     for (size_t e = 0; i && e < (size_t)LOGITS * VOCAB; e++)
       worst = fmax(worst, fabs((double)got[e] - (double)want[e]));
@@ -204,7 +208,7 @@ static void the_environment_switches_fusions_off(void) {
     sconce_error err = {0};
     setenv("SCONCE_NO_FUSION", rows[i].variable, 1);
     CHECK_OK(open_model(&f, STORIES, NULL, rows[i].desc, &err), err);
-    if (f.method) nodes[i] = nodes_of(&f);
+    if (f.state) nodes[i] = nodes_of(&f);
     close_model(&f);
   }
   CHECK(nodes[0] < nodes[1] && nodes[1] == nodes[2] && nodes[2] < nodes[3] && nodes[3] < nodes[4]);

@@ -1,8 +1,8 @@
 /* Kernel benches: every row that fits is timed and checked, and a wrong one is told. */
 #include "gpu.h"
 
+#include "bench/kernels.h"
 #include "run/device.h"
-#include "run/measure_kernels.h"
 
 enum { SEEN_MAX = 64 };
 

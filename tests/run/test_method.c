@@ -2,10 +2,10 @@
  * that leave everything usable, constants, faults. */
 #include "gpu.h"
 
-#include "format/write.h"
 #include "run/device.h"
 #include "sconce_dev.h"
 #include "sconce_llm.h"
+#include "write/write.h"
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -57,6 +57,7 @@ struct fixture {
   sconce_device *device;
   sconce_model *model;
   sconce_method *method;
+  sconce_state *state;
 };
 
 typedef sconce_status file_maker(struct arena *arena, struct span *out, sconce_error *err);
@@ -70,12 +71,14 @@ static sconce_status open_file(struct fixture *f, file_maker *make,
   sconce_device_desc desc = {0};
   if (allocator) desc.allocator = *allocator;
   TRY(sconce_device_open(&f->device, &desc, err));
-  sconce_model_desc model = {.data = file.data, .size = file.size};
+  sconce_model_desc model = {.program = {.data = file.data, .size = file.size}};
   TRY(sconce_model_open(&f->model, f->device, &model, err));
-  return sconce_method_open(&f->method, f->model, NULL, err);
+  TRY(sconce_method_open(&f->method, f->model, NULL, err));
+  return sconce_state_open(&f->state, f->method, err);
 }
 
 static void close_file(struct fixture *f) {
+  sconce_state_close(f->state);
   sconce_method_close(f->method);
   sconce_model_close(f->model);
   if (f->device) {
@@ -87,18 +90,18 @@ static void close_file(struct fixture *f) {
   arena_free(&f->arena);
 }
 
-static sconce_status call(sconce_method *m, uint32_t rows, float first, sconce_error *err) {
+static sconce_status call(sconce_state *m, uint32_t rows, float first, sconce_error *err) {
   float x[32];
   for (uint32_t i = 0; i < rows * 4 && i < 32; i++) x[i] = first + (float)i;
   sconce_tensor t = {SCONCE_FLOAT32, 2, {rows, 4}, x, rows * 16};
-  TRY(sconce_method_set_input(m, 0, &t, err));
-  return sconce_method_run(m, err);
+  TRY(sconce_state_set_input(m, 0, &t, err));
+  return sconce_state_run(m, NULL, err);
 }
 
-static void check_result(sconce_method *m, uint32_t rows, float first) {
+static void check_result(sconce_state *m, uint32_t rows, float first) {
   sconce_tensor y;
   sconce_error err = {0};
-  REQUIRE_OK(sconce_method_output(m, 0, &y, &err), err);
+  REQUIRE_OK(sconce_state_output(m, 0, &y, &err), err);
   CHECK_EQ(y.rank, 2);
   CHECK_EQ(y.dims[0], rows);
   CHECK_EQ(y.dims[1], 4);
@@ -114,9 +117,9 @@ static void one_graph_serves_every_shape(void) {
   sconce_error err = {0};
   CHECK_OK(open_file(&f, affine, NULL, &err), err);
   static const uint32_t rows[] = {8, 3, 1, 0, 5, 8, 8, 2};
-  for (size_t i = 0; f.method && i < sizeof rows / sizeof *rows; i++) {
-    CHECK_OK(call(f.method, rows[i], (float)i, &err), err);
-    check_result(f.method, rows[i], (float)i);
+  for (size_t i = 0; f.state && i < sizeof rows / sizeof *rows; i++) {
+    CHECK_OK(call(f.state, rows[i], (float)i, &err), err);
+    check_result(f.state, rows[i], (float)i);
   }
   close_file(&f);
 }
@@ -126,9 +129,9 @@ static void a_prepacked_constant_can_be_an_output(void) {
   sconce_error err = {0};
   CHECK_OK(open_file(&f, affine, NULL, &err), err);
   sconce_tensor c = {0};
-  if (f.method) {
-    CHECK_OK(call(f.method, 2, 0, &err), err);
-    CHECK_OK(sconce_method_output(f.method, 1, &c, &err), err);
+  if (f.state) {
+    CHECK_OK(call(f.state, 2, 0, &err), err);
+    CHECK_OK(sconce_state_output(f.state, 1, &c, &err), err);
   }
   if (c.data) CHECK(c.size == 16 && memcmp(c.data, offset, 16) == 0);
   close_file(&f);
@@ -139,17 +142,17 @@ static void the_same_call_again_rewrites_nothing(void) {
   sconce_error err = {0};
   CHECK_OK(open_file(&f, affine, NULL, &err), err);
   sconce_stats first, second, third;
-  if (f.method) {
-    CHECK_OK(call(f.method, 3, 1, &err), err);
-    CHECK_OK(call(f.method, 5, 1, &err), err);
-    sconce_method_stats(f.method, &first);
-    CHECK_OK(sconce_method_run(f.method, &err), err); /* nothing set */
-    sconce_method_stats(f.method, &second);
+  if (f.state) {
+    CHECK_OK(call(f.state, 3, 1, &err), err);
+    CHECK_OK(call(f.state, 5, 1, &err), err);
+    sconce_state_stats(f.state, &first);
+    CHECK_OK(sconce_state_run(f.state, NULL, &err), err); /* nothing set */
+    sconce_state_stats(f.state, &second);
     CHECK_EQ(second.nodes_planned, 0);
     CHECK_EQ(second.params_written, first.params_written);
-    CHECK_OK(call(f.method, 5, 7, &err), err); /* other numbers, the same shape */
-    check_result(f.method, 5, 7);
-    sconce_method_stats(f.method, &third);
+    CHECK_OK(call(f.state, 5, 7, &err), err); /* other numbers, the same shape */
+    check_result(f.state, 5, 7);
+    sconce_state_stats(f.state, &third);
     CHECK_EQ(third.params_written, first.params_written);
     CHECK_EQ(third.gpu_objects_made, first.gpu_objects_made);
     CHECK(first.nodes == 2 && first.dispatches == 2);
@@ -161,29 +164,29 @@ static void wrong_inputs_name_what_is_allowed(void) {
   struct fixture f;
   sconce_error err = {0};
   CHECK_OK(open_file(&f, affine, NULL, &err), err);
-  if (f.method) {
+  if (f.state) {
     float x[64] = {0};
     sconce_tensor t = {SCONCE_FLOAT32, 2, {9, 4}, x, 9 * 16};
-    CHECK_FAILS(sconce_method_run(f.method, &err), SCONCE_BAD_ARGUMENT, err,
+    CHECK_FAILS(sconce_state_run(f.state, NULL, &err), SCONCE_BAD_ARGUMENT, err,
                 "input 0 was never set");
-    CHECK_FAILS(sconce_method_set_input(f.method, 0, &t, &err), SCONCE_BAD_ARGUMENT, err,
+    CHECK_FAILS(sconce_state_set_input(f.state, 0, &t, &err), SCONCE_BAD_ARGUMENT, err,
                 "input 0: dim 0 is 9, at most 8");
     t.dims[0] = 2;
-    CHECK_FAILS(sconce_method_set_input(f.method, 0, &t, &err), SCONCE_BAD_ARGUMENT, err,
+    CHECK_FAILS(sconce_state_set_input(f.state, 0, &t, &err), SCONCE_BAD_ARGUMENT, err,
                 "144 bytes of data, its dims need 32");
     t.rank = 1;
-    CHECK_FAILS(sconce_method_set_input(f.method, 0, &t, &err), SCONCE_BAD_ARGUMENT, err,
+    CHECK_FAILS(sconce_state_set_input(f.state, 0, &t, &err), SCONCE_BAD_ARGUMENT, err,
                 "input 0 has rank 2, given 1");
     t = (sconce_tensor){SCONCE_INT64, 2, {1, 4}, x, 32};
-    CHECK_FAILS(sconce_method_set_input(f.method, 0, &t, &err), SCONCE_BAD_ARGUMENT, err,
+    CHECK_FAILS(sconce_state_set_input(f.state, 0, &t, &err), SCONCE_BAD_ARGUMENT, err,
                 "the data is int64, the method takes float32");
-    CHECK_FAILS(sconce_method_set_input(f.method, 1, &t, &err), SCONCE_BAD_ARGUMENT, err,
+    CHECK_FAILS(sconce_state_set_input(f.state, 1, &t, &err), SCONCE_BAD_ARGUMENT, err,
                 "input 1 of 1");
     sconce_tensor y;
-    CHECK_FAILS(sconce_method_output(f.method, 0, &y, &err), SCONCE_BAD_ARGUMENT, err,
+    CHECK_FAILS(sconce_state_output(f.state, 0, &y, &err), SCONCE_BAD_ARGUMENT, err,
                 "no call has finished");
-    CHECK_OK(call(f.method, 2, 3, &err), err);
-    check_result(f.method, 2, 3);
+    CHECK_OK(call(f.state, 2, 3, &err), err);
+    check_result(f.state, 2, 3);
   }
   sconce_method *other;
   CHECK_FAILS(sconce_method_open(&other, f.model, "backward", &err), SCONCE_BAD_ARGUMENT, err,
@@ -191,19 +194,24 @@ static void wrong_inputs_name_what_is_allowed(void) {
   close_file(&f);
 }
 
-static sconce_status begin_call(sconce_method *m, uint32_t rows, float first, sconce_error *err) {
+static sconce_status begin_with(sconce_state *m, uint32_t rows, float first, const sconce_call *how,
+                                sconce_error *err) {
   float x[32];
   for (uint32_t i = 0; i < rows * 4 && i < 32; i++) x[i] = first + (float)i;
   sconce_tensor t = {SCONCE_FLOAT32, 2, {rows, 4}, x, rows * 16};
-  TRY(sconce_method_set_input(m, 0, &t, err));
-  return sconce_method_begin(m, err);
+  TRY(sconce_state_set_input(m, 0, &t, err));
+  return sconce_state_begin(m, how, err);
 }
 
-static void poll_to_the_end(sconce_method *m) {
+static sconce_status begin_call(sconce_state *m, uint32_t rows, float first, sconce_error *err) {
+  return begin_with(m, rows, first, NULL, err);
+}
+
+static void poll_to_the_end(sconce_state *m) {
   sconce_error err = {0};
   bool done = false;
   for (int i = 0; i < 10000000 && !done && !test_failed(); i++)
-    CHECK_OK(sconce_method_poll(m, &done, &err), err);
+    CHECK_OK(sconce_state_poll(m, &done, &err), err);
   CHECK(done);
 }
 
@@ -211,24 +219,24 @@ static void calls_can_be_begun_polled_and_cancelled(void) {
   struct fixture f;
   sconce_error err = {0};
   CHECK_OK(open_file(&f, affine, NULL, &err), err);
-  if (f.method) {
+  if (f.state) {
     sconce_tensor y;
     bool done;
-    CHECK_FAILS(sconce_method_wait(f.method, &err), SCONCE_BAD_ARGUMENT, err, "nothing is running");
-    CHECK_OK(call(f.method, 4, 1, &err), err);
-    CHECK_OK(sconce_method_begin(f.method, &err), err);
-    CHECK_FAILS(sconce_method_output(f.method, 0, &y, &err), SCONCE_BAD_ARGUMENT, err, "no call");
-    poll_to_the_end(f.method);
-    check_result(f.method, 4, 1);
-    CHECK_OK(sconce_method_poll(f.method, &done, &err), err); /* it stays finished */
+    CHECK_FAILS(sconce_state_wait(f.state, &err), SCONCE_BAD_ARGUMENT, err, "nothing is running");
+    CHECK_OK(call(f.state, 4, 1, &err), err);
+    CHECK_OK(sconce_state_begin(f.state, NULL, &err), err);
+    CHECK_FAILS(sconce_state_output(f.state, 0, &y, &err), SCONCE_BAD_ARGUMENT, err, "no call");
+    poll_to_the_end(f.state);
+    check_result(f.state, 4, 1);
+    CHECK_OK(sconce_state_poll(f.state, &done, &err), err); /* it stays finished */
     CHECK(done);
-    check_result(f.method, 4, 1);
-    CHECK_OK(sconce_method_begin(f.method, &err), err);
-    sconce_method_cancel(f.method);
-    CHECK_FAILS(sconce_method_output(f.method, 0, &y, &err), SCONCE_BAD_ARGUMENT, err, "no call");
-    CHECK_FAILS(sconce_method_wait(f.method, &err), SCONCE_BAD_ARGUMENT, err, "nothing is running");
-    CHECK_OK(call(f.method, 2, 9, &err), err);
-    check_result(f.method, 2, 9);
+    check_result(f.state, 4, 1);
+    CHECK_OK(sconce_state_begin(f.state, NULL, &err), err);
+    sconce_state_cancel(f.state);
+    CHECK_FAILS(sconce_state_output(f.state, 0, &y, &err), SCONCE_BAD_ARGUMENT, err, "no call");
+    CHECK_FAILS(sconce_state_wait(f.state, &err), SCONCE_BAD_ARGUMENT, err, "nothing is running");
+    CHECK_OK(call(f.state, 2, 9, &err), err);
+    check_result(f.state, 2, 9);
   }
   close_file(&f);
 }
@@ -239,23 +247,22 @@ static void calls_in_flight_come_back_in_order(void) {
   struct fixture f;
   sconce_error err = {0};
   CHECK_OK(open_file(&f, affine, NULL, &err), err);
-  for (int round = 0; f.method && round < 3 && !test_failed(); round++) {
+  for (int round = 0; f.state && round < 3 && !test_failed(); round++) {
     for (int i = 0; i < SCONCE_CALLS_MAX; i++)
-      CHECK_OK(begin_call(f.method, rows[i], (float)(10 * round + i), &err), err);
-    CHECK_FAILS(begin_call(f.method, 2, 0, &err), SCONCE_BAD_ARGUMENT, err, "4 calls are running");
-    CHECK_FAILS(sconce_method_feed(f.method, 0, 0, &err), SCONCE_BAD_ARGUMENT, err,
+      CHECK_OK(begin_call(f.state, rows[i], (float)(10 * round + i), &err), err);
+    CHECK_FAILS(begin_call(f.state, 2, 0, &err), SCONCE_BAD_ARGUMENT, err, "4 calls are running");
+    CHECK_FAILS(sconce_state_feed(f.state, 0, f.state, 0, &err), SCONCE_BAD_ARGUMENT, err,
                 "4 calls are running");
-    CHECK_FAILS(sconce_method_reset(f.method, &err), SCONCE_BAD_ARGUMENT, err,
-                "4 calls are running");
+    CHECK_FAILS(sconce_state_reset(f.state, &err), SCONCE_BAD_ARGUMENT, err, "4 calls are running");
     for (int i = 0; i < SCONCE_CALLS_MAX; i++) {
       if (i % 2)
-        poll_to_the_end(f.method);
+        poll_to_the_end(f.state);
       else
-        CHECK_OK(sconce_method_wait(f.method, &err), err);
-      check_result(f.method, rows[i], (float)(10 * round + i));
+        CHECK_OK(sconce_state_wait(f.state, &err), err);
+      check_result(f.state, rows[i], (float)(10 * round + i));
     }
-    CHECK_OK(sconce_method_wait(f.method, &err), err); /* the last one stays */
-    check_result(f.method, rows[SCONCE_CALLS_MAX - 1], (float)(10 * round + SCONCE_CALLS_MAX - 1));
+    CHECK_OK(sconce_state_wait(f.state, &err), err); /* the last one stays */
+    check_result(f.state, rows[SCONCE_CALLS_MAX - 1], (float)(10 * round + SCONCE_CALLS_MAX - 1));
   }
   close_file(&f);
 }
@@ -266,23 +273,23 @@ static void a_window_of_calls_moves_on(void) {
   sconce_error err = {0};
   CHECK_OK(open_file(&f, affine, NULL, &err), err);
   sconce_stats before = {0}, after;
-  for (uint32_t i = 0; f.method && i < 120 + SCONCE_CALLS_MAX && !test_failed(); i++) {
+  for (uint32_t i = 0; f.state && i < 120 + SCONCE_CALLS_MAX && !test_failed(); i++) {
     if (i >= SCONCE_CALLS_MAX) {
       const uint32_t old = i - SCONCE_CALLS_MAX;
       sconce_tensor y = {0};
-      CHECK_OK(sconce_method_wait(f.method, &err), err);
-      CHECK_OK(sconce_method_output(f.method, 0, &y, &err), err);
+      CHECK_OK(sconce_state_wait(f.state, &err), err);
+      CHECK_OK(sconce_state_output(f.state, 0, &y, &err), err);
       CHECK_EQ(y.dims[0], old % 9);
-      if (old % 3 != 2) check_result(f.method, old % 9, (float)old);
+      if (old % 3 != 2) check_result(f.state, old % 9, (float)old);
       if (old % 3 == 2) CHECK(y.data == NULL);
     }
-    if (i == 80) sconce_method_stats(f.method, &before);
+    if (i == 80) sconce_state_stats(f.state, &before);
     if (i >= 120) continue;
-    CHECK_OK(sconce_method_keep_output(f.method, 0, i % 3 == 2, &err), err);
-    CHECK_OK(begin_call(f.method, i % 9, (float)i, &err), err);
+    CHECK_OK(begin_with(f.state, i % 9, (float)i, &(sconce_call){.keep_outputs = i % 3 == 2}, &err),
+             err);
   }
-  if (f.method) {
-    sconce_method_stats(f.method, &after);
+  if (f.state) {
+    sconce_state_stats(f.state, &after);
     CHECK_EQ(after.gpu_objects_made, before.gpu_objects_made);
   }
   close_file(&f);
@@ -292,15 +299,15 @@ static void cancel_ends_all_calls(void) {
   struct fixture f;
   sconce_error err = {0};
   CHECK_OK(open_file(&f, affine, NULL, &err), err);
-  for (int n = 1; f.method && n <= SCONCE_CALLS_MAX && !test_failed(); n++) {
-    for (int i = 0; i < n; i++) CHECK_OK(begin_call(f.method, 8, 1, &err), err);
-    if (n > 2) CHECK_OK(sconce_method_wait(f.method, &err), err);
-    sconce_method_cancel(f.method);
-    CHECK_FAILS(sconce_method_wait(f.method, &err), SCONCE_BAD_ARGUMENT, err, "nothing is running");
-    CHECK_OK(call(f.method, 3, (float)n, &err), err);
-    check_result(f.method, 3, (float)n);
+  for (int n = 1; f.state && n <= SCONCE_CALLS_MAX && !test_failed(); n++) {
+    for (int i = 0; i < n; i++) CHECK_OK(begin_call(f.state, 8, 1, &err), err);
+    if (n > 2) CHECK_OK(sconce_state_wait(f.state, &err), err);
+    sconce_state_cancel(f.state);
+    CHECK_FAILS(sconce_state_wait(f.state, &err), SCONCE_BAD_ARGUMENT, err, "nothing is running");
+    CHECK_OK(call(f.state, 3, (float)n, &err), err);
+    check_result(f.state, 3, (float)n);
   }
-  if (f.method) CHECK_OK(begin_call(f.method, 8, 1, &err), err); /* closed while one runs */
+  if (f.state) CHECK_OK(begin_call(f.state, 8, 1, &err), err); /* closed while one runs */
   close_file(&f);
 }
 
@@ -309,22 +316,22 @@ static void a_call_that_fails_leaves_those_in_flight(void) {
   struct fixture f;
   sconce_error err = {0};
   CHECK_OK(open_file(&f, affine, NULL, &err), err);
-  if (f.method) {
-    CHECK_OK(begin_call(f.method, 5, 1, &err), err);
+  if (f.state) {
+    CHECK_OK(begin_call(f.state, 5, 1, &err), err);
     sconce_tensor wrong = {SCONCE_FLOAT32, 2, {9, 4}, scale, 9 * 16};
-    CHECK_FAILS(sconce_method_set_input(f.method, 0, &wrong, &err), SCONCE_BAD_ARGUMENT, err,
+    CHECK_FAILS(sconce_state_set_input(f.state, 0, &wrong, &err), SCONCE_BAD_ARGUMENT, err,
                 "dim 0 is 9");
-    CHECK_OK(sconce_method_begin(f.method, &err), err);
+    CHECK_OK(sconce_state_begin(f.state, NULL, &err), err);
     for (int i = 0; i < 2; i++) {
-      CHECK_OK(sconce_method_wait(f.method, &err), err);
-      check_result(f.method, 5, 1);
+      CHECK_OK(sconce_state_wait(f.state, &err), err);
+      check_result(f.state, 5, 1);
     }
-    CHECK(!sconce_method_draws(f.method));
-    CHECK_FAILS(sconce_method_draw(f.method, &(sconce_draw){0}, &err), SCONCE_UNSUPPORTED, err,
-                "no language model");
-    CHECK_OK(sconce_method_draw(f.method, NULL, &err), err);
-    CHECK_FAILS(sconce_method_feed_token(f.method, &err), SCONCE_BAD_ARGUMENT, err, "no call");
-    CHECK_EQ(sconce_method_token(f.method), -1);
+    CHECK(!sconce_method_describe(f.method)->can_draw);
+    CHECK_FAILS(sconce_state_begin(f.state, &(sconce_call){.draw = &(sconce_draw){0}}, &err),
+                SCONCE_UNSUPPORTED, err, "no language model");
+    CHECK_FAILS(sconce_state_begin(f.state, &(sconce_call){.feed_token = true}, &err),
+                SCONCE_BAD_ARGUMENT, err, "no call");
+    CHECK_EQ(sconce_state_token(f.state), -1);
   }
   close_file(&f);
 }
@@ -335,28 +342,26 @@ static void a_call_that_fails_leaves_those_in_flight(void) {
 enum { STEPS = 5, N_STORY = 4 };
 static const int32_t story[N_STORY] = {1, 9038, 2501, 263};
 
-static sconce_status set_ids(sconce_method *m, const int32_t *ids, uint32_t n, int64_t position,
+static sconce_status set_ids(sconce_state *m, const int32_t *ids, uint32_t n, int64_t position,
                              sconce_error *err) {
   int64_t wide[N_STORY];
   for (uint32_t i = 0; i < n; i++) wide[i] = ids[i];
   sconce_tensor t = {SCONCE_INT64, 2, {1, n}, wide, 8 * (size_t)n};
-  if (n) TRY(sconce_method_set_input(m, 0, &t, err));
+  if (n) TRY(sconce_state_set_input(m, 0, &t, err));
   sconce_tensor p = {SCONCE_INT64, 1, {1}, &position, 8};
-  return sconce_method_set_input(m, 1, &p, err);
+  return sconce_state_set_input(m, 1, &p, err);
 }
 
 /* Logits come to the host, which chooses. */
-static sconce_status choose_on_the_host(sconce_method *m, sconce_sampler *sampler, int32_t *out,
+static sconce_status choose_on_the_host(sconce_state *m, sconce_sampler *sampler, int32_t *out,
                                         sconce_error *err) {
-  TRY(sconce_method_draw(m, NULL, err));
-  TRY(sconce_method_keep_output(m, 0, false, err));
   for (uint32_t i = 0; i < STEPS; i++) {
     uint32_t position = i ? N_STORY + i - 1 : 0;
     TRY(i ? set_ids(m, &out[i - 1], 1, position, err) : set_ids(m, story, N_STORY, 0, err));
-    TRY(sconce_method_run(m, err));
-    CHECK_EQ(sconce_method_token(m), -1);
+    TRY(sconce_state_run(m, NULL, err));
+    CHECK_EQ(sconce_state_token(m), -1);
     sconce_tensor y;
-    TRY(sconce_method_output(m, 0, &y, err));
+    TRY(sconce_state_output(m, 0, &y, err));
     sconce_choice c;
     const float *last = (const float *)y.data + (y.size / 4 - 32000);
     TRY(sconce_sampler_choose(sampler, last, N_STORY + i, NULL, 0, &c, err));
@@ -366,22 +371,20 @@ static sconce_status choose_on_the_host(sconce_method *m, sconce_sampler *sample
 }
 
 /* The device chooses and goes on; `ahead` calls are begun before the first is waited for. */
-static sconce_status choose_on_the_device(sconce_method *m, sconce_draw draw, uint32_t ahead,
+static sconce_status choose_on_the_device(sconce_state *m, sconce_draw draw, uint32_t ahead,
                                           bool keep, int32_t *out, sconce_error *err) {
-  TRY(sconce_method_keep_output(m, 0, keep, err));
   for (uint32_t i = 0; i < STEPS + ahead - 1; i++) {
     if (i < STEPS) {
       draw.position = N_STORY + i;
-      TRY(sconce_method_draw(m, &draw, err));
       TRY(i ? set_ids(m, NULL, 0, N_STORY + i - 1, err) : set_ids(m, story, N_STORY, 0, err));
-      if (i) TRY(sconce_method_feed_token(m, err));
-      TRY(sconce_method_begin(m, err));
+      const sconce_call how = {.keep_outputs = keep, .draw = &draw, .feed_token = i > 0};
+      TRY(sconce_state_begin(m, &how, err));
     }
     if (i + 1 < ahead) continue;
-    TRY(sconce_method_wait(m, err));
-    out[i + 1 - ahead] = sconce_method_token(m);
+    TRY(sconce_state_wait(m, err));
+    out[i + 1 - ahead] = sconce_state_token(m);
     sconce_tensor y;
-    TRY(sconce_method_output(m, 0, &y, err));
+    TRY(sconce_state_output(m, 0, &y, err));
     CHECK((y.data == NULL) == keep);
   }
   return SCONCE_OK;
@@ -399,16 +402,20 @@ static void tokens_on_the_device_are_the_hosts(void) {
   arena_init(&f.arena, NULL);
   CHECK_OK(sconce_device_open(&f.device, NULL, &err), err);
   if (f.device)
-    CHECK_OK(sconce_model_open(&f.model, f.device, &(sconce_model_desc){.path = STORIES}, &err),
-             err);
+    CHECK_OK(
+        sconce_model_open(&f.model, f.device, &(sconce_model_desc){.program.path = STORIES}, &err),
+        err);
   if (f.model) CHECK_OK(sconce_method_open(&f.method, f.model, NULL, &err), err);
-  if (f.method) {
-    CHECK(sconce_method_draws(f.method));
-    CHECK_FAILS(sconce_method_draw(f.method, &(sconce_draw){.top_p = 2}, &err), SCONCE_BAD_ARGUMENT,
-                err, "top_p 2");
-    CHECK_FAILS(sconce_method_feed_token(f.method, &err), SCONCE_BAD_ARGUMENT, err, "no call");
+  if (f.method) CHECK_OK(sconce_state_open(&f.state, f.method, &err), err);
+  if (f.state) {
+    CHECK(sconce_method_describe(f.method)->can_draw);
+    const sconce_draw wrong = {.top_p = 2};
+    CHECK_FAILS(sconce_state_begin(f.state, &(sconce_call){.draw = &wrong}, &err),
+                SCONCE_BAD_ARGUMENT, err, "top_p 2");
+    CHECK_FAILS(sconce_state_begin(f.state, &(sconce_call){.feed_token = true}, &err),
+                SCONCE_BAD_ARGUMENT, err, "no call");
   }
-  for (size_t i = 0; f.method && i < sizeof draws / sizeof *draws && !test_failed(); i++) {
+  for (size_t i = 0; f.state && i < sizeof draws / sizeof *draws && !test_failed(); i++) {
     const sconce_draw *d = &draws[i];
     sconce_sampler *sampler = NULL;
     if (test_gpu_is_slow() && i) continue; /* sample/ has them all, without a model */
@@ -420,10 +427,10 @@ static void tokens_on_the_device_are_the_hosts(void) {
                                 .seed = d->seed};
     CHECK_OK(sconce_sampler_open(&sampler, &desc, &err), err);
     int32_t want[STEPS] = {0}, got[STEPS];
-    CHECK_OK(choose_on_the_host(f.method, sampler, want, &err), err);
+    CHECK_OK(choose_on_the_host(f.state, sampler, want, &err), err);
     for (uint32_t ahead = 1 + (uint32_t)i % 4; ahead <= SCONCE_CALLS_MAX; ahead += 3) {
       memset(got, 0xff, sizeof got);
-      CHECK_OK(choose_on_the_device(f.method, *d, ahead, ahead % 2, got, &err), err);
+      CHECK_OK(choose_on_the_device(f.state, *d, ahead, ahead % 2, got, &err), err);
       for (int k = 0; k < STEPS; k++)
         if (got[k] != want[k])
           test_fail(__FILE__, __LINE__, "draw %zu, %u ahead: token %d is %d, want %d", i, ahead, k,
@@ -439,19 +446,18 @@ static void outputs_feed_inputs_on_the_device(void) {
   struct fixture f;
   sconce_error err = {0};
   CHECK_OK(open_file(&f, affine, NULL, &err), err);
-  if (f.method) {
-    CHECK_FAILS(sconce_method_feed(f.method, 0, 0, &err), SCONCE_BAD_ARGUMENT, err, "no call");
-    CHECK_OK(call(f.method, 3, 1, &err), err);
-    CHECK_FAILS(sconce_method_feed(f.method, 1, 0, &err), SCONCE_BAD_ARGUMENT, err,
+  if (f.state) {
+    CHECK_FAILS(sconce_state_feed(f.state, 0, f.state, 0, &err), SCONCE_BAD_ARGUMENT, err,
+                "no call");
+    CHECK_OK(call(f.state, 3, 1, &err), err);
+    CHECK_FAILS(sconce_state_feed(f.state, 0, f.state, 1, &err), SCONCE_BAD_ARGUMENT, err,
                 "output 1 is float32 [4], input 0 is float32 [3, 4]");
-    CHECK_OK(sconce_method_keep_output(f.method, 0, true, &err), err);
     for (int i = 0; i < 2; i++) {
-      CHECK_OK(sconce_method_feed(f.method, 0, 0, &err), err);
-      if (i == 1) CHECK_OK(sconce_method_keep_output(f.method, 0, false, &err), err);
-      CHECK_OK(sconce_method_run(f.method, &err), err);
+      CHECK_OK(sconce_state_feed(f.state, 0, f.state, 0, &err), err);
+      CHECK_OK(sconce_state_run(f.state, &(sconce_call){.keep_outputs = i == 0}, &err), err);
     }
     sconce_tensor y;
-    REQUIRE_OK(sconce_method_output(f.method, 0, &y, &err), err);
+    REQUIRE_OK(sconce_state_output(f.state, 0, &y, &err), err);
     CHECK_EQ(y.dims[0], 3);
     for (uint32_t i = 0; y.data && i < 12; i++) {
       double want = 1.0 + i;
@@ -459,8 +465,8 @@ static void outputs_feed_inputs_on_the_device(void) {
       CHECK_NEAR(((const float *)y.data)[i], want, 1e-3);
     }
     CHECK(y.data != NULL);
-    CHECK_OK(call(f.method, 2, 5, &err), err); /* and back to the host's own */
-    check_result(f.method, 2, 5);
+    CHECK_OK(call(f.state, 2, 5, &err), err); /* and back to the host's own */
+    check_result(f.state, 2, 5);
   }
   close_file(&f);
 }
@@ -476,7 +482,8 @@ static void constant_methods_have_values(void) {
               "output 1 of 'get_answer', which has 1");
   CHECK_FAILS(sconce_model_constant(f.model, "forward", 0, &n, &err), SCONCE_UNSUPPORTED, err,
               "no constant method 'forward'");
-  CHECK_EQ(sconce_model_n_methods(f.model), 2);
+  CHECK_EQ(sconce_model_describe(f.model)->n_methods, 2);
+  CHECK_TEXT(sconce_model_describe(f.model)->methods[1], "get_answer");
   close_file(&f);
 }
 
@@ -517,15 +524,15 @@ static void integers_cross_the_border(void) {
   sconce_error err = {0};
   CHECK_OK(open_file(&f, integers, NULL, &err), err);
   static const uint32_t rows[] = {3, 8, 0, 1};
-  for (int i = 0; f.method && i < 4; i++) {
+  for (int i = 0; f.state && i < 4; i++) {
     int64_t seven = 7, eight = 8;
     sconce_tensor k = {SCONCE_INT64, 0, {0}, &seven, 8}, other = {SCONCE_INT64, 0, {0}, &eight, 8};
-    CHECK_OK(sconce_method_set_input(f.method, 1, &k, &err), err);
-    CHECK_FAILS(sconce_method_set_input(f.method, 1, &other, &err), SCONCE_BAD_ARGUMENT, err,
+    CHECK_OK(sconce_state_set_input(f.state, 1, &k, &err), err);
+    CHECK_FAILS(sconce_state_set_input(f.state, 1, &other, &err), SCONCE_BAD_ARGUMENT, err,
                 "input 1 was exported as 7, given 8");
-    CHECK_OK(call(f.method, rows[i], 0, &err), err);
+    CHECK_OK(call(f.state, rows[i], 0, &err), err);
     sconce_tensor y = {0};
-    CHECK_OK(sconce_method_output(f.method, 0, &y, &err), err);
+    CHECK_OK(sconce_state_output(f.state, 0, &y, &err), err);
     if (y.data) CHECK_EQ(*(const int64_t *)y.data, 7 * rows[i]);
     CHECK_EQ(y.size, 8);
   }
@@ -557,14 +564,14 @@ static void dropped_placeholders_are_skipped(void) {
   sconce_error err = {0};
   CHECK_OK(open_file(&f, dropped, NULL, &err), err);
   sconce_tensor y = {0};
-  if (f.method) {
-    CHECK_EQ(sconce_method_n_inputs(f.method), 3);
+  if (f.state) {
+    CHECK_EQ(sconce_method_describe(f.method)->n_inputs, 3);
     sconce_tensor unused = {SCONCE_FLOAT32, 1, {3}, offset, 12};
     sconce_tensor b = {SCONCE_FLOAT32, 1, {4}, scale, 16};
-    CHECK_OK(sconce_method_set_input(f.method, 1, &unused, &err), err);
-    CHECK_OK(sconce_method_set_input(f.method, 2, &b, &err), err);
-    CHECK_OK(call(f.method, 2, 1, &err), err);
-    CHECK_OK(sconce_method_output(f.method, 0, &y, &err), err);
+    CHECK_OK(sconce_state_set_input(f.state, 1, &unused, &err), err);
+    CHECK_OK(sconce_state_set_input(f.state, 2, &b, &err), err);
+    CHECK_OK(call(f.state, 2, 1, &err), err);
+    CHECK_OK(sconce_state_output(f.state, 0, &y, &err), err);
   }
   for (uint32_t i = 0; y.data && i < 8; i++)
     CHECK_NEAR(((const float *)y.data)[i], (1.0f + (float)i) * scale[i % 4], 1e-6);
@@ -600,7 +607,7 @@ static void unknown_operators_are_named(void) {
     odd_name = names[i];
     snprintf(text, sizeof text, "node 0 (%s): this build has no such operator", odd_name);
     CHECK_FAILS(open_file(&f, odd_operator, NULL, &err), SCONCE_UNSUPPORTED, err, text);
-    CHECK(f.method == NULL);
+    CHECK(f.state == NULL);
     close_file(&f);
   }
 }
@@ -611,11 +618,12 @@ static void models_come_from_memory_path_or_callback(void) {
   CHECK_OK(open_file(&f, affine, NULL, &err), err);
   sconce_model *m;
   CHECK_FAILS(sconce_model_open(&m, f.device, &(sconce_model_desc){0}, &err), SCONCE_BAD_ARGUMENT,
-              err, "no path, no data and no read function");
-  CHECK_FAILS(
-      sconce_model_open(&m, f.device, &(sconce_model_desc){.path = "/nonexistent.pte"}, &err),
-      SCONCE_IO_ERROR, err, "/nonexistent.pte");
-  CHECK_FAILS(sconce_model_open(&m, f.device, &(sconce_model_desc){.data = "no", .size = 2}, &err),
+              err, "a file without a path, without data and without a size");
+  CHECK_FAILS(sconce_model_open(&m, f.device,
+                                &(sconce_model_desc){.program.path = "/nonexistent.pte"}, &err),
+              SCONCE_IO_ERROR, err, "/nonexistent.pte");
+  CHECK_FAILS(sconce_model_open(&m, f.device,
+                                &(sconce_model_desc){.program = {.data = "no", .size = 2}}, &err),
               SCONCE_BAD_FILE, err, "2 bytes");
   CHECK(m == NULL);
   close_file(&f);
@@ -626,9 +634,9 @@ static void models_come_from_memory_path_or_callback(void) {
 static sconce_status load_and_call(struct fixture *f, const sconce_allocator *allocator,
                                    sconce_error *err) {
   TRY(open_file(f, affine, allocator, err));
-  TRY(call(f->method, 8, 1, err));
-  TRY(call(f->method, 2, 1, err));
-  return call(f->method, 5, 1, err);
+  TRY(call(f->state, 8, 1, err));
+  TRY(call(f->state, 2, 1, err));
+  return call(f->state, 5, 1, err);
 }
 
 static void every_failing_allocation_is_survived(void) {
@@ -654,11 +662,11 @@ static void a_device_lost_between_calls_fails_the_next(void) {
   struct fixture f;
   sconce_error err = {0};
   CHECK_OK(open_file(&f, affine, NULL, &err), err);
-  if (f.method) {
-    CHECK_OK(call(f.method, 8, 1, &err), err);
+  if (f.state) {
+    CHECK_OK(call(f.state, 8, 1, &err), err);
     gpu_lose(f.device->gpu);
-    CHECK_FAILS(call(f.method, 3, 1, &err), SCONCE_DEVICE_LOST, err, "the device is lost");
-    CHECK_FAILS(call(f.method, 3, 1, &err), SCONCE_DEVICE_LOST, err, "the device is lost");
+    CHECK_FAILS(call(f.state, 3, 1, &err), SCONCE_DEVICE_LOST, err, "the device is lost");
+    CHECK_FAILS(call(f.state, 3, 1, &err), SCONCE_DEVICE_LOST, err, "the device is lost");
     sconce_method *late;
     CHECK_FAILS(sconce_method_open(&late, f.model, NULL, &err), SCONCE_DEVICE_LOST, err, "lost");
   }
@@ -684,26 +692,26 @@ static void calls_and_passes_are_timed(void) {
     sconce_stats stats;
     uint64_t ns = 0;
     uint32_t dispatches = 0;
-    CHECK_OK(call(f.method, 3, 1, &err), err);
-    sconce_method_times(f.method, &before);
+    CHECK_OK(call(f.state, 3, 1, &err), err);
+    sconce_state_times(f.state, &before);
     CHECK_EQ(before.calls, 1);
-    CHECK_OK(call(f.method, 5, 1, &err), err);
-    sconce_method_times(f.method, &after);
+    CHECK_OK(call(f.state, 5, 1, &err), err);
+    sconce_state_times(f.state, &after);
     CHECK_EQ(after.calls, 2);
     CHECK(after.plan_ns > before.plan_ns && after.bind_ns > before.bind_ns);
     CHECK(after.submit_ns > before.submit_ns && after.wait_ns > before.wait_ns);
-    CHECK_FAILS(sconce_method_time_pass(f.method, NULL, &err), SCONCE_BAD_ARGUMENT, err, "NULL");
+    CHECK_FAILS(sconce_state_time_pass(f.state, NULL, &err), SCONCE_BAD_ARGUMENT, err, "NULL");
     if (sconce_device_describe(f.device)->timestamps) {
-      sconce_method_stats(f.method, &stats);
-      CHECK_OK(sconce_method_time_pass(f.method, &ns, &err), err);
-      CHECK_OK(sconce_method_profile(f.method, count_dispatch, &dispatches, &err), err);
+      sconce_state_stats(f.state, &stats);
+      CHECK_OK(sconce_state_time_pass(f.state, &ns, &err), err);
+      CHECK_OK(sconce_state_profile(f.state, count_dispatch, &dispatches, &err), err);
       CHECK_EQ(dispatches, stats.dispatches);
     } else {
-      CHECK_FAILS(sconce_method_time_pass(f.method, &ns, &err), SCONCE_UNSUPPORTED, err,
+      CHECK_FAILS(sconce_state_time_pass(f.state, &ns, &err), SCONCE_UNSUPPORTED, err,
                   "timestamps are not in use");
     }
-    CHECK_OK(call(f.method, 5, 2, &err), err);
-    check_result(f.method, 5, 2);
+    CHECK_OK(call(f.state, 5, 2, &err), err);
+    check_result(f.state, 5, 2);
   }
   close_file(&f);
 }

@@ -1,8 +1,8 @@
 /* Programs of several instructions: what delegates and portable calls hand each other. */
 #include "base/arena.h"
-#include "format/write.h"
 #include "gpu.h"
 #include "sconce.h"
+#include "write/write.h"
 
 static const int32_t dims_4[] = {4};
 
@@ -61,14 +61,14 @@ static sconce_status halves_and_floats(struct arena *arena, struct span *out, sc
   return write_blob_to_memory(&file, arena, out, err);
 }
 
-static void check_call(sconce_method *method, float k, float factor[4]) {
+static void check_call(sconce_state *method, float k, float factor[4]) {
   sconce_error err = {0};
   const float data[4] = {k, 2 * k, 0.5f * k, -3 * k};
   sconce_tensor x = {SCONCE_FLOAT32, 1, {4}, (void *)data, sizeof data}, y = {0};
-  CHECK_OK(sconce_method_set_input(method, 0, &x, &err), err);
-  CHECK_OK(sconce_method_run(method, &err), err);
+  CHECK_OK(sconce_state_set_input(method, 0, &x, &err), err);
+  CHECK_OK(sconce_state_run(method, NULL, &err), err);
   for (uint32_t o = 0; o < 3; o++) {
-    CHECK_OK(sconce_method_output(method, o, &y, &err), err);
+    CHECK_OK(sconce_state_output(method, o, &y, &err), err);
     CHECK(y.dtype == SCONCE_FLOAT32 && y.size == sizeof data);
     for (uint32_t i = 0; y.data && i < 4; i++) {
       const float p = data[i] * data[i], s = p + data[i];
@@ -78,26 +78,43 @@ static void check_call(sconce_method *method, float k, float factor[4]) {
   for (uint32_t i = 0; changing && i < 4; i++) factor[i] = data[i] * data[i] + data[i];
 }
 
-static void run_halves_and_floats(void) {
-  sconce_error err = {0};
+struct opened {
   struct arena arena;
+  sconce_device *device;
+  sconce_model *model;
+  sconce_method *method;
+  sconce_state *state; /* NULL: something failed */
+};
+
+static void open_program(struct opened *o,
+                         sconce_status (*make)(struct arena *, struct span *, sconce_error *)) {
+  sconce_error err = {0};
   struct span file = {0};
-  sconce_device *device = NULL;
-  sconce_model *model = NULL;
-  sconce_method *method = NULL;
-  arena_init(&arena, NULL);
-  CHECK_OK(halves_and_floats(&arena, &file, &err), err);
-  CHECK_OK(sconce_device_open(&device, NULL, &err), err);
-  const sconce_model_desc desc = {.data = file.data, .size = file.size};
-  if (device) CHECK_OK(sconce_model_open(&model, device, &desc, &err), err);
-  if (model) CHECK_OK(sconce_method_open(&method, model, NULL, &err), err);
+  *o = (struct opened){0};
+  arena_init(&o->arena, NULL);
+  CHECK_OK(make(&o->arena, &file, &err), err);
+  CHECK_OK(sconce_device_open(&o->device, NULL, &err), err);
+  const sconce_model_desc desc = {.program = {.data = file.data, .size = file.size}};
+  if (o->device) CHECK_OK(sconce_model_open(&o->model, o->device, &desc, &err), err);
+  if (o->model) CHECK_OK(sconce_method_open(&o->method, o->model, NULL, &err), err);
+  if (o->method) CHECK_OK(sconce_state_open(&o->state, o->method, &err), err);
+}
+
+static void close_program(struct opened *o) {
+  sconce_state_close(o->state);
+  sconce_method_close(o->method);
+  sconce_model_close(o->model);
+  sconce_device_close(o->device);
+  arena_free(&o->arena);
+}
+
+static void run_halves_and_floats(void) {
+  struct opened o;
   float factor[4];
+  open_program(&o, halves_and_floats);
   memcpy(factor, quarter, sizeof factor);
-  for (int round = 0; method && round < 3; round++) check_call(method, round ? -1.0f : 1, factor);
-  sconce_method_close(method);
-  sconce_model_close(model);
-  sconce_device_close(device);
-  arena_free(&arena);
+  for (int round = 0; o.state && round < 3; round++) check_call(o.state, round ? -1.0f : 1, factor);
+  close_program(&o);
 }
 
 static void halves_and_floats_meet(void) {
@@ -107,4 +124,99 @@ static void halves_and_floats_meet(void) {
   changing = false;
 }
 
-const struct test suite_program[] = {TEST(halves_and_floats_meet), {0}};
+/* ---- views without an instruction ------------------------------------------------------------ */
+
+static int32_t planned(struct write_pte *w, const int32_t *sizes, uint32_t rank, uint32_t memory,
+                       uint64_t offset) {
+  return write_pte_tensor(w, &(struct write_pte_tensor){.scalar_type = SCALAR_FLOAT,
+                                                        .sizes = sizes,
+                                                        .rank = rank,
+                                                        .memory_id = memory,
+                                                        .memory_offset = offset});
+}
+
+/* As the exporter leaves static views: v is x as a matrix and z is y as a vector, by their memory
+ * alone. y = v + v; then s = z + z at x's place, whose view u is not one of x any more. */
+static sconce_status silent_views(struct arena *arena, struct span *out, sconce_error *err) {
+  static const int32_t matrix[] = {2, 2};
+  struct write_blob file;
+  struct write_pte w;
+  write_pte_init(&w, arena);
+  write_pte_method(&w, "forward");
+  const uint32_t memory = (uint32_t)write_pte_buffer(&w, 256);
+  const int32_t x = planned(&w, dims_4, 1, memory, 0), v = planned(&w, matrix, 2, memory, 0);
+  const int32_t y = planned(&w, matrix, 2, memory, 64), z = planned(&w, dims_4, 1, memory, 64);
+  const int32_t s = planned(&w, dims_4, 1, memory, 0), u = planned(&w, matrix, 2, memory, 0);
+  write_pte_inputs(&w, ID_LIST(x));
+  write_pte_outputs(&w, ID_LIST(z, u));
+  const int32_t add = write_pte_operator(&w, "aten::add", "out");
+  const int32_t one = write_pte_value(&w, literal_int(1));
+  write_pte_call_kernel(&w, add, ID_LIST(v, v, one, y, y));
+  write_pte_call_kernel(&w, add, ID_LIST(z, z, one, s, s));
+  TRY(write_pte_finish(&w, &file, err));
+  return write_blob_to_memory(&file, arena, out, err);
+}
+
+static void views_without_an_instruction(void) {
+  struct opened o;
+  sconce_error err = {0};
+  open_program(&o, silent_views);
+  for (int round = 1; o.state && round < 3; round++) {
+    const float data[4] = {1, -2, 3.0f * (float)round, 0.5f};
+    sconce_tensor x = {SCONCE_FLOAT32, 1, {4}, (void *)data, sizeof data}, y = {0};
+    CHECK_OK(sconce_state_set_input(o.state, 0, &x, &err), err);
+    CHECK_OK(sconce_state_run(o.state, NULL, &err), err);
+    for (uint32_t k = 0; k < 2; k++) {
+      CHECK_OK(sconce_state_output(o.state, k, &y, &err), err);
+      CHECK_EQ(y.rank, k + 1);
+      for (uint32_t i = 0; y.data && i < 4; i++)
+        CHECK_NEAR(((const float *)y.data)[i], data[i] * (k ? 4 : 2), 0);
+    }
+  }
+  close_program(&o);
+}
+
+/* ---- one output under two names -------------------------------------------------------------- */
+
+/* A delegate that returns its product twice names it once; the call has both. */
+static sconce_status twice(struct arena *arena, struct span *out, sconce_error *err) {
+  struct write_blob inside, file;
+  TRY(half_product(arena, &inside, err));
+  struct write_pte w;
+  write_pte_init(&w, arena);
+  int32_t segment = write_pte_segment(&w, &inside, 0);
+  write_pte_method(&w, "forward");
+  const uint32_t memory = (uint32_t)write_pte_buffer(&w, 256);
+  int32_t ids[4];
+  for (uint32_t i = 0; i < 4; i++) ids[i] = planned(&w, dims_4, 1, memory, 64 * i);
+  write_pte_inputs(&w, ID_LIST(ids[0], ids[1]));
+  write_pte_outputs(&w, ID_LIST(ids[2], ids[3]));
+  const int32_t delegate = write_pte_delegate(&w, VK_BACKEND_ID, segment);
+  write_pte_call_delegate(&w, delegate, ID_LIST(ids[0], ids[1], ids[2], ids[3]));
+  TRY(write_pte_finish(&w, &file, err));
+  return write_blob_to_memory(&file, arena, out, err);
+}
+
+static void one_output_under_two_names(void) {
+  struct opened o;
+  sconce_error err = {0};
+  open_program(&o, twice);
+  const float data[2][4] = {{1, -2, 3, 0.5f}, {4, 3, 2, 1}};
+  for (uint32_t k = 0; o.state && k < 2; k++) {
+    sconce_tensor x = {SCONCE_FLOAT32, 1, {4}, (void *)data[k], sizeof data[k]};
+    CHECK_OK(sconce_state_set_input(o.state, k, &x, &err), err);
+  }
+  if (o.state) CHECK_OK(sconce_state_run(o.state, NULL, &err), err);
+  for (uint32_t k = 0; o.state && k < 2; k++) {
+    sconce_tensor y = {0};
+    CHECK_OK(sconce_state_output(o.state, k, &y, &err), err);
+    for (uint32_t i = 0; y.data && i < 4; i++)
+      CHECK_NEAR(((const float *)y.data)[i], data[0][i] * data[1][i], 0);
+  }
+  close_program(&o);
+}
+
+const struct test suite_program[] = {TEST(halves_and_floats_meet),
+                                     TEST(views_without_an_instruction),
+                                     TEST(one_output_under_two_names),
+                                     {0}};

@@ -32,7 +32,7 @@ static sconce_status open_method(struct fixture *f, const char *name,
   sconce_device_desc desc = {0};
   if (allocator) desc.allocator = *allocator;
   TRY(sconce_device_open(&f->device, &desc, err));
-  TRY(sconce_model_open(&f->model, f->device, &(sconce_model_desc){.path = path}, err));
+  TRY(sconce_model_open(&f->model, f->device, &(sconce_model_desc){.program.path = path}, err));
   return sconce_method_open(&f->method, f->model, NULL, err);
 }
 
@@ -61,7 +61,7 @@ static sconce_status open_tokenizer(sconce_tokenizer **out, int32_t eos, sconce_
 
 static sconce_status open_session(struct fixture *f, float temperature, uint64_t seed,
                                   const sconce_allocator *allocator, sconce_error *err) {
-  sconce_session_desc desc = {.method = f->method, .model = f->model, .tokenizer = f->tokenizer};
+  sconce_session_desc desc = {.model = f->model, .tokenizer = f->tokenizer};
   desc.sampler.temperature = temperature;
   desc.sampler.seed = seed;
   if (allocator) desc.allocator = *allocator;
@@ -99,7 +99,7 @@ static void reopen_session(struct fixture *f, float temperature, uint64_t seed) 
 }
 
 static uint32_t position(const struct fixture *f) {
-  return sconce_session_describe(f->session).position;
+  return sconce_session_describe(f->session)->position;
 }
 
 /* ---- ids in, logits out ---------------------------------------------------------------------- */
@@ -122,8 +122,8 @@ static void logits_are_the_goldens(void) {
   struct fixture f;
   sconce_error err = {0};
   if (open_all(&f, TOY)) {
-    sconce_session_info info = sconce_session_describe(f.session);
-    CHECK(info.n_vocab == 8 && info.chunk == 7 && info.context == 8 && info.position == 0);
+    const sconce_session_info *info = sconce_session_describe(f.session);
+    CHECK(info->n_vocab == 8 && info->chunk == 7 && info->context == 8 && info->position == 0);
     CHECK(sconce_session_logits(f.session) == NULL);
     CHECK_OK(sconce_session_prompt(f.session, (int32_t[]){1, 5, 2}, 3, NULL, NULL, &err), err);
     check_golden(&f, "goldens/toy.golden.bin", 2);
@@ -138,7 +138,7 @@ static void a_static_model_takes_one_id_a_call(void) {
   struct fixture f;
   sconce_error err = {0};
   if (open_all(&f, TOY_STATIC)) {
-    CHECK_EQ(sconce_session_describe(f.session).chunk, 1);
+    CHECK_EQ(sconce_session_describe(f.session)->chunk, 1);
     CHECK_OK(sconce_session_prompt(f.session, (int32_t[]){1, 5}, 2, NULL, NULL, &err), err);
     check_golden(&f, "goldens/toy-static.golden.bin", 1);
     CHECK_FAILS(sconce_session_append(f.session, 2, &err), SCONCE_BAD_ARGUMENT, err,
@@ -151,9 +151,10 @@ static void a_static_model_takes_one_id_a_call(void) {
 struct seen {
   size_t calls, done, all;
 };
-static void note(void *user, size_t done, size_t all) {
+static bool note(void *user, size_t done, size_t all) {
   struct seen *seen = user;
   *seen = (struct seen){seen->calls + 1, done, all};
+  return true;
 }
 
 static void a_prompt_longer_than_a_call_comes_in_chunks(void) {
@@ -512,7 +513,7 @@ static void parts_of_a_prompt_give_the_logits_of_the_whole(void) {
   sconce_error err = {0};
   float *whole = malloc(32000 * sizeof *whole);
   if (whole && open_all(&f, STORIES)) {
-    CHECK_EQ(sconce_session_describe(f.session).n_vocab, 32000);
+    CHECK_EQ(sconce_session_describe(f.session)->n_vocab, 32000);
     CHECK_OK(sconce_session_prompt(f.session, story, N_STORY, NULL, NULL, &err), err);
     memcpy(whole, sconce_session_logits(f.session), 32000 * sizeof *whole);
     CHECK_EQ(choose(&f), 263); /* the golden's next id */
@@ -567,7 +568,7 @@ static void the_context_can_be_filled(void) {
   float *stepwise = malloc(32000 * sizeof *stepwise);
   for (int i = 0; i <= CONTEXT; i++) ids[i] = i < N_STORY ? story[i] : 300 + i * 37 % 4000;
   if (stepwise && open_all(&f, STORIES)) {
-    CHECK_EQ(sconce_session_describe(f.session).context, CONTEXT);
+    CHECK_EQ(sconce_session_describe(f.session)->context, CONTEXT);
     const uint32_t kernels = gpu_stats(f.device->gpu)->kernels;
     CHECK_OK(sconce_session_prompt(f.session, ids, MOST, NULL, NULL, &err), err);
     for (int i = MOST; i < CONTEXT; i++)
@@ -628,7 +629,7 @@ static sconce_status decode_around(struct fixture *f, int steps, sconce_error *e
     sconce_choice c;
     TRY(sconce_session_choose(f->session, &c, err));
     TRY(sconce_session_append(f->session, c.id, err));
-    if (sconce_session_describe(f->session).position < 8) continue;
+    if (sconce_session_describe(f->session)->position < 8) continue;
     TRY(sconce_session_rewind(f->session, (uint32_t)i % 5, err));
     TRY(sconce_session_prompt(f->session, (int32_t[]){1, 5, 2, 3, 6}, 1 + (size_t)i % 5, NULL, NULL,
                               err));
@@ -649,10 +650,10 @@ static void a_thousand_steps_allocate_nothing(void) {
       CHECK_OK(sconce_session_prompt(f.session, (int32_t[7]){1}, n, NULL, NULL, &err), err);
     }
     sconce_stats before, after;
-    sconce_method_stats(f.method, &before);
+    sconce_state_stats(sconce_session_state(f.session), &before);
     uint64_t calls = alloc.calls;
     CHECK_OK(decode_around(&f, 1000, &err), err);
-    sconce_method_stats(f.method, &after);
+    sconce_state_stats(sconce_session_state(f.session), &after);
     CHECK_EQ(alloc.calls, calls);
     CHECK_EQ(after.gpu_objects_made, before.gpu_objects_made);
     CHECK_EQ(after.gpu_kernels, before.gpu_kernels);

@@ -4,9 +4,9 @@
 #include "gpu.h"
 #include "tiny_vocab.h"
 
-#include "format/write.h"
 #include "run/device.h"
 #include "sconce_llm.h"
+#include "write/write.h"
 
 #include <unistd.h>
 
@@ -82,20 +82,18 @@ struct pair {
   struct arena arena;
   sconce_device *device;
   sconce_model *model;
-  sconce_method *method[2];
+  sconce_method *method;
   sconce_session *session[2];
   bool host_chooses; /* of the sessions that are opened */
 };
 
 static void open_sessions(struct pair *p, const sconce_sampler_desc *sampler) {
   sconce_error err = {0};
-  for (int i = 0; i < 2 && p->method[i]; i++) {
+  for (int i = 0; i < 2 && p->method; i++) {
     sconce_session_close(p->session[i]);
     p->session[i] = NULL;
-    sconce_session_desc desc = {.method = p->method[i],
-                                .model = p->model,
-                                .sampler = *sampler,
-                                .host_chooses = p->host_chooses};
+    sconce_session_desc desc = {
+        .model = p->model, .sampler = *sampler, .host_chooses = p->host_chooses};
     CHECK_OK(sconce_session_open(&p->session[i], &desc, &err), err);
   }
 }
@@ -107,22 +105,19 @@ static bool open_pair(struct pair *p, const sconce_sampler_desc *sampler) {
   arena_init(&p->arena, NULL);
   CHECK_OK(build(&p->arena, &file, &err), err);
   CHECK_OK(sconce_device_open(&p->device, NULL, &err), err);
-  sconce_model_desc desc = {.data = file.data, .size = file.size};
+  sconce_model_desc desc = {.program = {.data = file.data, .size = file.size}};
   if (p->device) CHECK_OK(sconce_model_open(&p->model, p->device, &desc, &err), err);
-  for (int i = 0; i < 2 && p->model; i++)
-    CHECK_OK(sconce_method_open(&p->method[i], p->model, NULL, &err), err);
-  if (p->method[1]) {
-    CHECK(sconce_method_draws(p->method[1]));
+  if (p->model) CHECK_OK(sconce_method_open(&p->method, p->model, NULL, &err), err);
+  if (p->method) {
+    CHECK(sconce_method_describe(p->method)->can_draw);
     open_sessions(p, sampler);
   }
   return p->session[0] && p->session[1];
 }
 
 static void close_pair(struct pair *p) {
-  for (int i = 0; i < 2; i++) {
-    sconce_session_close(p->session[i]);
-    sconce_method_close(p->method[i]);
-  }
+  for (int i = 0; i < 2; i++) sconce_session_close(p->session[i]);
+  sconce_method_close(p->method);
   sconce_model_close(p->model);
   if (p->device) {
     CHECK_EQ(gpu_stats(p->device->gpu)->buffers, 0);
@@ -134,7 +129,7 @@ static void close_pair(struct pair *p) {
 }
 
 static uint32_t position(const struct pair *p) {
-  return sconce_session_describe(p->session[PLAIN]).position;
+  return sconce_session_describe(p->session[PLAIN])->position;
 }
 
 static void compare(const struct pair *p, const char *after) {
@@ -448,8 +443,7 @@ static void a_stop_leaves_the_timeline_right(void) {
   for (size_t i = 0; ok && i < n_samplers() && !test_failed(); i++) {
     for (int k = 0; k < 2; k++) { /* with logprobs the host chooses */
       sconce_session_close(p.session[k]);
-      sconce_session_desc desc = {
-          .method = p.method[k], .model = p.model, .tokenizer = tokenizer, .sampler = samplers[i]};
+      sconce_session_desc desc = {.model = p.model, .tokenizer = tokenizer, .sampler = samplers[i]};
       desc.sampler.logprobs = k == PLAIN;
       CHECK_OK(sconce_session_open(&p.session[k], &desc, &err), err);
     }
@@ -495,7 +489,7 @@ static sconce_status around(sconce_session *s, int steps, sconce_error *err) {
     TRY(sconce_session_next(s, &c, err));
     if (i % 11 == 10) TRY(sconce_session_append(s, i % VOCAB, err));
     if (i % 17 == 16) TRY(sconce_session_choose(s, &c, err));
-    if (sconce_session_describe(s).position + 2 < CONTEXT && i % 13 != 12) continue;
+    if (sconce_session_describe(s)->position + 2 < CONTEXT && i % 13 != 12) continue;
     TRY(sconce_session_rewind(s, (uint32_t)i % 5, err));
     TRY(sconce_session_prompt(s, ids, 1 + (size_t)i % 6, NULL, NULL, err));
   }
@@ -511,32 +505,28 @@ static void a_thousand_steps_allocate_nothing(void) {
   arena_init(&arena, NULL);
   sconce_device *device = NULL;
   sconce_model *model = NULL;
-  sconce_method *method = NULL;
   sconce_session *session = NULL;
   sconce_device_desc on = {.allocator = alloc.hook};
   CHECK_OK(build(&arena, &file, &err), err);
   CHECK_OK(sconce_device_open(&device, &on, &err), err);
-  sconce_model_desc desc = {.data = file.data, .size = file.size};
+  sconce_model_desc desc = {.program = {.data = file.data, .size = file.size}};
   if (device) CHECK_OK(sconce_model_open(&model, device, &desc, &err), err);
-  if (model) CHECK_OK(sconce_method_open(&method, model, NULL, &err), err);
-  sconce_session_desc how = {.method = method,
-                             .model = model,
+  sconce_session_desc how = {.model = model,
                              .sampler = {.temperature = 1, .seed = 3, .allocator = alloc.hook},
                              .allocator = alloc.hook};
-  if (method) CHECK_OK(sconce_session_open(&session, &how, &err), err);
+  if (model) CHECK_OK(sconce_session_open(&session, &how, &err), err);
   if (session) {
     CHECK_OK(around(session, 400, &err), err); /* each shape at least once */
     sconce_stats before, after;
-    sconce_method_stats(method, &before);
+    sconce_state_stats(sconce_session_state(session), &before);
     const uint64_t calls = alloc.calls;
     CHECK_OK(around(session, test_gpu_is_slow() ? 200 : 1000, &err), err);
-    sconce_method_stats(method, &after);
+    sconce_state_stats(sconce_session_state(session), &after);
     CHECK_EQ(alloc.calls, calls);
     CHECK_EQ(after.gpu_objects_made, before.gpu_objects_made);
     CHECK_EQ(after.gpu_kernels, before.gpu_kernels);
   }
   sconce_session_close(session);
-  sconce_method_close(method);
   sconce_model_close(model);
   if (device) test_note_kernels(device->gpu);
   sconce_device_close(device);

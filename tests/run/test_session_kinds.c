@@ -3,8 +3,8 @@
 #include "gpu.h"
 
 #include "base/half.h"
-#include "format/write.h"
 #include "sconce_llm.h"
+#include "write/write.h"
 
 enum { VOCAB = 8, CONTEXT = 16, CHUNK = 4 };
 
@@ -123,8 +123,8 @@ static sconce_status fill_context(sconce_session *s, const struct kind *k, sconc
   static const int32_t prompt[] = {3, 1, 4, 1, 5, 2};
   enum { N = sizeof prompt / sizeof *prompt };
   const uint32_t chunk = k->last_only ? 1 : CHUNK;
-  const sconce_session_info info = sconce_session_describe(s);
-  CHECK(info.chunk == chunk && info.context == CONTEXT && info.n_vocab == VOCAB);
+  const sconce_session_info *info = sconce_session_describe(s);
+  CHECK(info->chunk == chunk && info->context == CONTEXT && info->n_vocab == VOCAB);
   TRY(sconce_session_prompt(s, prompt, N, NULL, NULL, err));
   check_logits(s, k, 2, (N - 1) / chunk * chunk, N - 1);
   for (uint32_t at = N; at < CONTEXT; at++) {
@@ -141,18 +141,14 @@ static sconce_status run_kind(const struct kind *k, sconce_device *device, struc
                               sconce_error *err) {
   struct span file;
   sconce_model *model = NULL;
-  sconce_method *method = NULL;
   sconce_session *session = NULL;
   TRY(build(arena, k, &file, err));
-  sconce_model_desc desc = {.data = file.data, .size = file.size};
+  sconce_model_desc desc = {.program = {.data = file.data, .size = file.size}};
   sconce_status status = sconce_model_open(&model, device, &desc, err);
-  if (status == SCONCE_OK) status = sconce_method_open(&method, model, NULL, err);
   if (status == SCONCE_OK)
-    status = sconce_session_open(&session, &(sconce_session_desc){.method = method, .model = model},
-                                 err);
+    status = sconce_session_open(&session, &(sconce_session_desc){.model = model}, err);
   if (status == SCONCE_OK) status = fill_context(session, k, err);
   sconce_session_close(session);
-  sconce_method_close(method);
   sconce_model_close(model);
   return status;
 }

@@ -24,7 +24,7 @@ CHAIN = (ROOT / "src/gpu/probe/chain.wgsl").read_text()
 
 def compile_measure(out):
     return subprocess.run(["cc", "-std=c11", "-fsyntax-only", "-I", str(out), *map(str, INCLUDES),
-                           str(ROOT / "src/run/measure.c")], capture_output=True, text=True)
+                           str(ROOT / "src/bench/measure.c")], capture_output=True, text=True)
 
 
 def test_renaming_a_parameter_breaks_the_c_build():
@@ -44,7 +44,7 @@ def test_the_packer_refuses_what_would_drift():
         "add: u32": ("add: vec3<f16>", "type vec3<f16> is not one of"),
         "n: u32,": ("n: u32, v: vec4<f32>,", "at byte 4, needs a multiple of 16"),
         "@binding(1)": ("@binding(3)", "expected (0, 1)"),
-        "// uses: grid": ("// uses: nothing", "src/wgsl/nothing.wgsl does not exist"),
+        "// uses: grid": ("// uses: nothing", "neither gpu/probe nor wgsl has nothing.wgsl"),
         "var<uniform>             p": ("var<storage, read> p", "come together"),
     }
     for old, (new, message) in cases.items():
@@ -55,8 +55,29 @@ def test_the_packer_refuses_what_would_drift():
             assert message in err, err
 
 
+def test_libraries_lie_beside_their_family():
+    used = CHAIN.replace("// uses: grid", "// uses: grid beside")
+    with tempfile.TemporaryDirectory() as folder:
+        src, out = packed(folder, used)
+        (src / "gpu/probe/beside.wgsl").write_text("// A comment.\n  fn beside() -> u32 { return 1u; } // and another\n\n")
+        run("python3", ROOT / "tools/pack.py", src, out)
+        text = (out / "wgsl.c").read_text()
+        assert '.uses = "grid beside"' in text and '{"beside", "gpu/probe/beside.wgsl",' in text, text
+        assert '\n    "fn beside() -> u32 { return 1u; }\\n"}' in text and "comment" not in text, text
+    with tempfile.TemporaryDirectory() as folder:  # what another family has is not found
+        src, out = packed(folder, used)
+        (src / "gpu/beside.wgsl").write_text("fn beside() -> u32 { return 1u; }\n")
+        _, err = run("python3", ROOT / "tools/pack.py", src, out, expect=1)
+        assert "neither gpu/probe nor wgsl has beside.wgsl" in err, err
+    with tempfile.TemporaryDirectory() as folder:  # rows name libraries without a folder
+        src, out = packed(folder, CHAIN)
+        (src / "gpu/probe/grid.wgsl").write_text("fn other() {}\n")
+        _, err = run("python3", ROOT / "tools/pack.py", src, out, expect=1)
+        assert "gpu/probe/grid.wgsl has this name" in err, err
+
+
 def test_only_sconce_symbols_leave():
-    for library, flag in (("libsconce.so", "-D"), ("libsconce.a", "-g")):
+    for library, flag in (("libsconce.so", "-D"), ("libsconce.a", "-g"), ("libsconce_dev.so", "-D"), ("libsconce_dev.a", "-g")):
         out, _ = run("nm", flag, "--defined-only", ROOT / "build" / library)
         names = [line.split()[-1] for line in out.splitlines() if len(line.split()) == 3]
         assert "sconce_device_open" in names
@@ -69,12 +90,32 @@ def test_libraries_need_nothing_but_libc():
     assert all(any(a in line for a in allowed) for line in out.splitlines() if line.strip()), out
 
 
-def test_installed_tree_builds_the_example():
+STORIES = ROOT / "models/stories15M/stories15M-4w.pte"
+
+
+def check_examples(folder):
+    """Each program does what its first lines say."""
+    out, _ = run(f"{folder}/run", ROOT / "tests/data/goldens/mul.pte")
+    assert "output 0, float32" in out, out
+    out, _ = run(f"{folder}/shapes", ROOT / "tests/data/format/delegated.pte")
+    assert "3 rows in, 6 out" in out and "input 0: dim 0 is 9, at most 8" in out, out
+    product = ROOT / "tests/data/goldens/mul.pte"
+    assert run(f"{folder}/chain", product, product)[0] == "3.375\n"
+    out, _ = run(f"{folder}/story", STORIES, STORIES.parent / "tokenizer.bin", "Once upon a time")
+    assert out.startswith("Once upon a time, there was a little"), out
+    out, _ = run(f"{folder}/sessions", STORIES)
+    lines = out.splitlines()
+    weights = {line.split(": ")[1].split(" of weights")[0] for line in lines[:8]}
+    assert len(weights) == 1 and len(lines) == 14, out
+
+
+def test_installed_tree_builds_the_examples():
     with tempfile.TemporaryDirectory() as folder:
         prefix = pathlib.Path(folder) / "prefix"
         run("cmake", "--install", ROOT / "build/release", "--prefix", prefix)
-        run("cmake", "-S", ROOT / "examples/first", "-B", f"{folder}/build", f"-DCMAKE_PREFIX_PATH={prefix}")
+        run("cmake", "-S", ROOT / "examples", "-B", f"{folder}/build", f"-DCMAKE_PREFIX_PATH={prefix}")
         run("cmake", "--build", f"{folder}/build")
+        check_examples(f"{folder}/build")
         out, _ = run(f"{folder}/build/first")
         assert out.startswith("sconce 0.") and " on " in out, out
         pkgconfig = next(prefix.rglob("sconce.pc")).parent
@@ -86,8 +127,56 @@ def test_installed_tree_builds_the_example():
             assert str(prefix) in text, text
             flags = text.split() + [f"-Wl,-rpath,{libdir}"]
         for kind in (flags, ["-I", prefix / "include", libdir / "libsconce.a", "-lm", "-ldl"]):
-            run("cc", ROOT / "examples/first/main.c", *kind, "-o", f"{folder}/first2")
+            run("cc", ROOT / "examples/first.c", *kind, "-o", f"{folder}/first2")
             # A program of one's own says where the WebGPU library is, or ships it beside itself.
-            assert run(f"{folder}/first2", env={"SCONCE_WEBGPU": str(libdir / "libwgpu_native.so")})[0] == out
+            assert run(f"{folder}/first2", env={"SCONCE_WEBGPU": str(libdir / "sconce/libwgpu_native.so")})[0] == out
         assert run(prefix / "bin/sconce", "--version")[0].startswith("sconce ")
         run(prefix / "bin/sconce", "devices")
+
+
+PARENT = """cmake_minimum_required(VERSION 3.22)
+project(parent LANGUAGES C)
+add_subdirectory("%s" sconce)
+foreach(kind sconce_shared sconce_static)
+  add_executable(uses_${kind} "%s")
+  target_link_libraries(uses_${kind} PRIVATE sconce::${kind})
+endforeach()
+"""
+
+
+def test_a_project_takes_it_as_a_subdirectory():
+    """With headers that lie elsewhere, and without programs, tests or anything fetched."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "headers").mkdir()
+        for header in (ROOT / "build/deps/wgpu").glob("*.h"):
+            shutil.copy(header, folder / "headers")
+        (folder / "CMakeLists.txt").write_text(PARENT % (ROOT, ROOT / "examples/first.c"))
+        run("cmake", "-S", folder, "-B", folder / "build", "-G", "Ninja", f"-DSCONCE_DEPS={folder}/none",
+            f"-DSCONCE_WEBGPU_HEADER={folder}/headers/webgpu.h")
+        run("cmake", "--build", folder / "build")
+        for kind in ("shared", "static"):
+            out, _ = run(folder / f"build/uses_sconce_{kind}",
+                         env={"SCONCE_WEBGPU": str(ROOT / "build/deps/wgpu/libwgpu_native.so")})
+            assert out.startswith("sconce 0.") and " on " in out, out
+        assert not (folder / "build/sconce/sconce_tests").exists()
+        _, err = run("cmake", "-S", ROOT, "-B", folder / "other", "-DSCONCE_WEBGPU_HEADER=/nonexistent/webgpu.h",
+                     expect=1)
+        assert "-DSCONCE_WEBGPU_HEADER=" in err, err
+
+
+def test_the_abi_is_what_was_promised():
+    out, _ = run("python3", ROOT / "tools/abi.py")
+    assert "as tests/abi.txt says" in out, out
+
+
+def test_the_program_in_the_readme_runs():
+    text = (ROOT / "README.md").read_text()
+    program = text.split("```c\n")[1].split("```")[0]
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "program.c").write_text(program)
+        shutil.copy(ROOT / "tests/data/format/delegated.pte", f"{folder}/model.pte")
+        run("cc", "-std=c11", "-Wall", "-Werror", f"{folder}/program.c", "-I", ROOT / "include", ROOT / "build/libsconce.a",
+            "-lm", "-ldl", "-o", f"{folder}/program")
+        out, _ = run(f"{folder}/program", cwd=folder, env={"SCONCE_WEBGPU": str(ROOT / "build/libwgpu_native.so")})
+        assert out.startswith("4 x 6, first "), out

@@ -1,12 +1,28 @@
 """Documents that follow from the code, and links between documents."""
 
+import os
 import re
+import subprocess
 
-from support import ROOT, run
+from support import ROOT, SCONCE, run
 
 
 def test_operators_page_is_what_the_tables_say():
     run("python3", ROOT / "tools/operators.py", "--check")
+
+
+def test_pages_name_the_passes_that_there_are():
+    """The registry is the only list in the code; an unknown name shows it."""
+    done = subprocess.run([SCONCE, "devices"], env={**os.environ, "SCONCE_NO_FUSION": "nothing"},
+                          capture_output=True, text=True)
+    names = re.search(r"no fusion is called 'nothing': they are (.*); or all", done.stdout + done.stderr)
+    assert names, done.stdout + done.stderr
+    names = names.group(1).split(", ")
+    table = (ROOT / "docs/architecture.md").read_text().split("| pass | takes | where |")[1].split("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.M) == names, table
+    line = re.search(r"To see what a fusion is worth, switch it off\. (.*), with commas", (ROOT / "docs/performance.md").read_text())
+    assert re.findall(r"`(\w+)`", line.group(1)) == names, line.group(0)
+    assert "docs/architecture.md#fused-nodes" in (ROOT / "README.md").read_text()
 
 
 def test_links_lead_somewhere():

@@ -2,15 +2,12 @@
 
 import collections
 import json
-import os
-import pathlib
 import re
 
-from support import ROOT, SCONCE, run
+from support import ROOT, SCONCE, run, shared
 
 DATA = ROOT / "tests" / "data" / "format"
 SMALL = sorted(DATA.glob("*.pt[ed]"))
-SHARED = pathlib.Path(os.environ.get("SCONCE_SHARED") or "/nonexistent")
 BROKEN = {"expansion.pte"}  # a graph whose lists would expand without end
 
 
@@ -119,13 +116,11 @@ def cell(text):
 
 
 def test_operator_counts_equal_the_index():
-    if not SHARED.exists():
-        return
-    seen = 0
+    root, seen = shared(), 0
     for folder, suffix, at in (("fixtures", "/model.pte", 1), ("models", "", 5)):
-        for line in (SHARED / folder / "INDEX.tsv").read_text().splitlines()[1:]:
+        for line in (root / folder / "INDEX.tsv").read_text().splitlines()[1:]:
             cells = line.split("\t")
-            path = SHARED / folder / (cells[0] + suffix)
+            path = root / folder / (cells[0] + suffix)
             if not path.exists():  # listed but packed
                 continue
             report = json.loads(inspect(path, "--json"))

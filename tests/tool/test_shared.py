@@ -1,14 +1,11 @@
 """Fixtures and models that do not live in the repository, where SCONCE_SHARED names their folder."""
 
 import lzma
-import os
 import pathlib
 import shutil
 import tempfile
 
-from support import SCONCE, run
-
-SHARED = os.environ.get("SCONCE_SHARED", "")
+from support import SCONCE, Skip, run, shared
 
 # Families of operators that this build does not have yet.
 MISSING = {
@@ -22,9 +19,7 @@ MISSING_CASES = {"dynamic_shape/dyn_conv1d"}
 
 
 def test_fixtures():
-    if not SHARED:
-        return
-    fixtures = pathlib.Path(SHARED) / "fixtures"
+    fixtures = shared() / "fixtures"
     cases = [c.parent for c in sorted(fixtures.glob("*/*/case.json"))
              if c.parent.parent.name not in MISSING and f"{c.parent.parent.name}/{c.parent.name}" not in MISSING_CASES]
     assert len(cases) > 500, len(cases)
@@ -35,9 +30,7 @@ def test_fixtures():
 
 def test_language_models():
     """Every variant of stories260K, and 4-bit stories15M; the 512 calls of the static edge case are left out here."""
-    if not SHARED:
-        return
-    models = pathlib.Path(SHARED) / "models"
+    models = shared() / "models"
     for golden in sorted((models / "stories260K").glob("*.golden.json")):
         pte = golden.with_name(golden.name.replace(".golden.json", ".pte"))
         options = ["--filter", "greedy"] if "static" in golden.name else []
@@ -51,9 +44,9 @@ def test_language_models():
 def test_dispatches_of_a_token():
     """The 1B shape: five dispatches a layer while all keys are in one chunk, six when they are split; and without fusions
     what a layer is made of. The file is unpacked for it."""
-    packed = pathlib.Path(SHARED) / "models/llama-3.2-1b-shape/llama-3.2-1b-shape.pte.xz"
-    if not SHARED or not packed.exists():
-        return
+    packed = shared() / "models/llama-3.2-1b-shape/llama-3.2-1b-shape.pte.xz"
+    if not packed.exists():
+        raise Skip(f"{packed} is not there")
     with tempfile.TemporaryDirectory() as folder:
         pte = pathlib.Path(folder) / "1b.pte"
         with lzma.open(packed) as source, open(pte, "wb") as target:

@@ -145,6 +145,85 @@ static void maps_files_and_says_why_not(void) {
   os_map_close(&map);
 }
 
+/* ---- readers and mutexes --------------------------------------------------------------------- */
+
+static bool write_file(const char *path, const void *data, size_t size) {
+  struct os_file file;
+  sconce_error err = {0};
+  CHECK_OK(os_file_create(&file, path, &err), err);
+  if (err.status != SCONCE_OK) return false;
+  CHECK_OK(os_file_write(&file, data, size, &err), err);
+  CHECK_OK(os_file_close(&file, &err), err);
+  return err.status == SCONCE_OK;
+}
+
+static void a_reader_gives_ranges(void) {
+  struct os_reader r;
+  sconce_error err = {0};
+  CHECK_FAILS(os_reader_open(&r, "/nonexistent/x.pte", &err), SCONCE_IO_ERROR, err,
+              "/nonexistent/x.pte: No such file");
+  CHECK_FAILS(os_reader_open(&r, "/", &err), SCONCE_IO_ERROR, err, "not a regular file");
+  os_reader_close(&r);
+  CHECK_OK(os_reader_open(&r, SCONCE_SOURCE_DIR "/LICENSE", &err), err);
+  const uint64_t size = os_reader_size(&r);
+  char text[4] = {0};
+  CHECK(size > 100);
+  CHECK_OK(os_reader_read(&r, 0, text, 3, &err), err);
+  CHECK_TEXT(text, "BSD");
+  CHECK_OK(os_reader_read(&r, 1, text, 2, &err), err);
+  CHECK_TEXT(text, "SDD");
+  CHECK_OK(os_reader_read(&r, size, text, 0, &err), err);
+  CHECK_FAILS(os_reader_read(&r, size - 1, text, 2, &err), SCONCE_IO_ERROR, err,
+              "LICENSE: 2 bytes at");
+  CHECK_FAILS(os_reader_read(&r, UINT64_MAX, text, 2, &err), SCONCE_IO_ERROR, err, "2 bytes at");
+  os_reader_close(&r);
+  os_reader_close(&r);
+}
+
+/* A mapped file would end the process here. */
+static void a_file_that_shrinks_is_an_error(void) {
+  char path[64], bytes[8192];
+  snprintf(path, sizeof path, "/tmp/sconce_reader_%llu", (unsigned long long)os_clock_ns());
+  memset(bytes, 7, sizeof bytes);
+  if (!write_file(path, bytes, sizeof bytes)) return;
+  struct os_reader r;
+  sconce_error err = {0};
+  CHECK_OK(os_reader_open(&r, path, &err), err);
+  CHECK_EQ(os_reader_size(&r), sizeof bytes);
+  write_file(path, bytes, 100);
+  CHECK_OK(os_reader_read(&r, 0, bytes, 100, &err), err);
+  CHECK_FAILS(os_reader_read(&r, 0, bytes, sizeof bytes, &err), SCONCE_IO_ERROR, err,
+              "ends at 100, it had 8192 bytes when it was opened");
+  CHECK_FAILS(os_reader_read(&r, 4096, bytes, 1, &err), SCONCE_IO_ERROR, err, "ends at 4096");
+  os_reader_close(&r);
+  remove(path);
+}
+
+struct counter {
+  struct os_mutex mutex;
+  uint32_t n;
+};
+
+static void count(void *user) {
+  struct counter *c = user;
+  for (int i = 0; i < 10000; i++) {
+    os_mutex_lock(&c->mutex);
+    c->n++;
+    os_mutex_unlock(&c->mutex);
+  }
+}
+
+static void a_mutex_keeps_threads_apart(void) {
+  struct counter c = {.n = 0};
+  struct os_team team;
+  CHECK(os_mutex_init(&c.mutex));
+  os_team_start(&team, 4, count, &c);
+  const uint32_t n = team.n;
+  os_team_join(&team);
+  CHECK_EQ(c.n, 10000 * n);
+  os_mutex_free(&c.mutex);
+}
+
 const struct test suite_base[] = {
     TEST(every_status_has_a_name),
     TEST(fail_sets_and_returns),
@@ -157,5 +236,8 @@ const struct test suite_base[] = {
     TEST(slices_stay_inside),
     TEST(log_obeys_its_level),
     TEST(maps_files_and_says_why_not),
+    TEST(a_reader_gives_ranges),
+    TEST(a_file_that_shrinks_is_an_error),
+    TEST(a_mutex_keeps_threads_apart),
     {0},
 };

@@ -162,9 +162,7 @@ static void refuses_broken_structure(void) {
     sconce_status got = verify(b, END, &root, &err);
     bool fine = rows[i].fragment ? got == SCONCE_BAD_FILE && strstr(err.text, rows[i].fragment)
                                  : got == SCONCE_OK;
-    if (!fine)
-      test_fail(__FILE__, __LINE__, "%s: %s (\"%s\")", rows[i].why, sconce_status_name(got),
-                err.text);
+    CHECK_SAYS(fine, "%s: %s (\"%s\")", rows[i].why, sconce_status_name(got), err.text);
   }
 }
 

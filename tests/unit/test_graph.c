@@ -2,7 +2,11 @@
  * fail and are taken back, live scalars, grids. */
 #include "built.h"
 
+#include "ops/linear_q4/linear_q4.h"
+
 #include "chain.wgsl.h"
+
+#include <math.h>
 
 static uint32_t output(struct built *b, uint32_t rank, const uint32_t *dims) {
   uint32_t id = tensor(b, rank, dims);
@@ -14,7 +18,7 @@ static uint32_t constant(struct built *b, const void *bytes, uint32_t rank, cons
   uint32_t id = tensor(b, rank, dims);
   struct tensor *t = &b->g.values[id].tensor;
   t->constant = true;
-  t->bytes = (struct span){bytes, (size_t)tensor_nbytes_max(t)};
+  t->bytes = extent_of((struct span){bytes, (size_t)tensor_nbytes_max(t)});
   return id;
 }
 
@@ -162,15 +166,33 @@ static void a_layout_is_made_once_for_equal_constants(void) {
   b->g.values[f].tensor.bytes.size = 256;
   const uint32_t from[] = {c, d, e, f, c};
   for (int i = 0; i < 5; i++)
-    CHECK_OK(graph_packed(&b->g, from[i], i < 4 ? PACK_TRANSPOSED : PACK_PLAIN, &p[i], &b->err),
-             b->err);
+    CHECK_OK(graph_packed(&b->g, from[i], i < 4 ? &q4_scales : NULL, &p[i], &b->err), b->err);
   CHECK_EQ(p[0], p[1]);
   CHECK(p[0] != c && p[2] != p[0] && p[3] != p[0] && p[4] == c);
   uint32_t x = input(b, DIMS(4)), out;
-  CHECK_FAILS(graph_packed(&b->g, x, PACK_TRANSPOSED, &out, &b->err), SCONCE_UNSUPPORTED, b->err,
+  CHECK_FAILS(graph_packed(&b->g, x, &q4_scales, &out, &b->err), SCONCE_UNSUPPORTED, b->err,
               "a weight that is no constant");
-  CHECK_FAILS(graph_packed(&b->g, NO_VALUE, PACK_TRANSPOSED, &out, &b->err), SCONCE_BAD_GRAPH,
-              b->err, "a weight is missing");
+  CHECK_FAILS(graph_packed(&b->g, NO_VALUE, &q4_scales, &out, &b->err), SCONCE_BAD_GRAPH, b->err,
+              "a weight is missing");
+  end(b);
+}
+
+static uint64_t twice(const struct unpacked *from) {
+  return 2ull * from->dims[0] * vk_dtype_size(from->dtype);
+}
+
+/* A layout says itself what room it takes. */
+static void a_layout_may_be_larger_than_its_source(void) {
+  static const struct packing padded = {"padded", twice, NULL};
+  static const float bytes[100];
+  struct built *b = begin(&usual);
+  uint32_t c = constant(b, bytes, DIMS(100)), packed;
+  CHECK_OK(graph_packed(&b->g, c, &padded, &packed, &b->err), b->err);
+  CHECK_EQ(tensor_nbytes_max(&b->g.values[c].tensor), 400);
+  CHECK_EQ(tensor_nbytes_max(&b->g.values[packed].tensor), 800);
+  relu(b, packed, output(b, DIMS(100)));
+  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK_EQ(b->g.buffers[buffer_of(b, packed)].size, 800);
   end(b);
 }
 
@@ -182,7 +204,7 @@ static void many_constants_are_found_again(void) {
   struct built *b = begin(&usual);
   for (uint32_t i = 0; i < 2 * N; i++) ids[i] = constant(b, &bytes[i % N], DIMS(1, 1));
   for (uint32_t i = 0; i < 2 * N; i++)
-    CHECK_OK(graph_packed(&b->g, ids[i], PACK_TRANSPOSED, &packed[i], &b->err), b->err);
+    CHECK_OK(graph_packed(&b->g, ids[i], &q4_scales, &packed[i], &b->err), b->err);
   for (uint32_t i = 0; i < N; i++) CHECK_EQ(packed[i], packed[i + N]);
   for (uint32_t i = 0; i < 2 * N; i += 2) add(b, ids[i], ids[i + 1], tensor(b, DIMS(1, 1)));
   CHECK_OK(graph_finish(&b->g, &b->err), b->err);
@@ -277,14 +299,27 @@ static void an_input_is_no_constant(void) {
   end(b);
 }
 
-/* At load the dims are what the file says, and it may contradict itself until the first call. */
-static void a_norm_of_nothing_is_seen_at_the_call(void) {
+/* No record is made before a shape has looked at the arguments, at load as at every call. */
+static void a_file_that_contradicts_itself_is_seen_at_load(void) {
   static const float bytes[1];
   struct built *b = begin(&usual);
   uint32_t x = input(b, DIMS(2, 0)), w = constant(b, bytes, DIMS(0)), y = output(b, DIMS(4));
   NODE("et_vk.rms_norm.default", x, w, number(b, 1), y);
-  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
-  CHECK_FAILS(call(b, 2), SCONCE_BAD_GRAPH, b->err, "rank 2, the graph says 1");
+  CHECK_FAILS(graph_finish(&b->g, &b->err), SCONCE_BAD_GRAPH, b->err, "rank 2, the graph says 1");
+  end(b);
+}
+
+static void more_nodes_than_allowed_are_refused(void) {
+  struct built *b = begin(&usual);
+  b->g.max_nodes = 3;
+  uint32_t x = input(b, DIMS(4)), args[] = {x, NO_VALUE};
+  for (int i = 0; i < 4; i++) {
+    args[1] = tensor(b, DIMS(4));
+    const struct text name = text_of("aten.relu.default");
+    sconce_status status = graph_add_node(&b->g, name, (uint32_t)i, args, 2, &b->err);
+    if (i < 3) CHECK_OK(status, b->err);
+    if (i == 3) CHECK_FAILS(status, SCONCE_UNSUPPORTED, b->err, "more than 3 nodes");
+  }
   end(b);
 }
 
@@ -398,6 +433,18 @@ static void scalars_follow_python(void) {
       {"mod", -7, 3, 2, NULL}, /* the divisor's sign */
       {"mod", 7, -3, -2, NULL},
       {"mod", -6, 3, 0, NULL},
+      {"lt", 1, 2, 1, NULL},
+      {"lt", 2, 2, 0, NULL},
+      {"le", 2, 2, 1, NULL},
+      {"le", 3, 2, 0, NULL},
+      {"eq", 2, 2, 1, NULL},
+      {"eq", -2, 2, 0, NULL},
+      {"ne", -2, 2, 1, NULL},
+      {"ne", 2, 2, 0, NULL},
+      {"ge", 2, 2, 1, NULL},
+      {"ge", 1, 2, 0, NULL},
+      {"gt", 3, 2, 1, NULL},
+      {"gt", 2, 2, 0, NULL},
       {"sym_max", -1, 4, 4, NULL},
       {"sym_min", -1, 4, -1, NULL},
       {"floordiv", 7, 0, 0, "7 divided by 0"},
@@ -597,12 +644,108 @@ static void fixed_parameters_are_rows_of_the_graph(void) {
     if (row != &table) CHECK(memcmp(row->fixed, &params, sizeof params) == 0);
     if (i >= TRIES) CHECK(row == n->records[i - TRIES].row);
   }
-  CHECK(dispatch_fixed(&p, NULL, NULL, 1, NULL) == b->err.status);
+  end(b);
+}
+
+static bool is_large(const void *n) { return *(const uint32_t *)n > 10; }
+
+static const struct kernel listed[] = {
+    {"large_f16", &chain_wgsl, NULL, OF_F16, .fits = is_large},
+    {"f32_or_i32", &chain_wgsl, NULL, OF_F32 | OF_I32},
+    {"too_wide_f16", &chain_wgsl, NULL, OF_F16, .threads = 1 << 20},
+    {"bytes", &chain_wgsl, NULL, OF_U8},
+    {"any", &chain_wgsl},
+    {0},
+};
+static const struct kernel unlisted[] = {{"other", &chain_wgsl}, {0}};
+static const struct op listed_op = {"test.op", .tables = TABLES(listed)};
+static const struct kernel too_wide[] = {{"wide", &chain_wgsl, .threads = 1 << 20}, {0}};
+static const struct op wide_op = {"test.wide", .tables = TABLES(listed, too_wide)};
+
+/* What decides, in this order: the operator's list, the dtype, the device, the predicate. */
+static void a_row_is_chosen_from_the_operators_tables(void) {
+  static const struct {
+    enum vk_dtype dtype;
+    uint32_t n;
+    const char *want;
+  } cases[] = {
+      {VK_FLOAT16, 11, "large_f16"}, {VK_FLOAT16, 10, "any"}, {VK_FLOAT32, 11, "f32_or_i32"},
+      {VK_INT32, 1, "f32_or_i32"},   {VK_UINT8, 1, "bytes"},  {VK_BOOL, 1, "any"},
+      {VK_UNSET, 1, "any"}};
+  struct built *b = begin(&usual);
+  const struct node n = {.op = &listed_op};
+  struct plan p = {.g = &b->g, .err = &b->err};
+  const struct kernel *row;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    CHECK_OK(choose(&p, &n, listed, cases[i].dtype, &cases[i].n, &row), b->err);
+    CHECK_TEXT(row->name, cases[i].want);
+  }
+  CHECK_FAILS(choose(&p, &n, unlisted, VK_FLOAT32, NULL, &row), SCONCE_UNSUPPORTED, b->err,
+              "operator 'test.op' does not list the table of kernel 'chain'");
+  CHECK(row_for(&p, &n, unlisted, VK_FLOAT32, NULL) == NULL);
+  CHECK(kernel_tables_run(&listed_op, VK_FLOAT16, &usual)); /* one row that runs is enough */
+  CHECK(!kernel_tables_run(&wide_op, VK_FLOAT16, &usual));
+  CHECK_FAILS(choose(&p, &(struct node){.op = &wide_op}, too_wide, VK_FLOAT16, NULL, &row),
+              SCONCE_UNSUPPORTED, b->err,
+              "no row of kernel 'chain' fits this device and a problem of float16");
+  end(b);
+}
+
+/* A portable call repeats its results: the node of it is that of a delegate's call. */
+static void results_are_counted_once(void) {
+  struct built *b = begin(&usual);
+  uint32_t x = input(b, DIMS(5, 8)), w = input(b, DIMS(8)), sizes[] = {number(b, 2), number(b, 3)};
+  uint32_t parts[] = {tensor(b, DIMS(2, 8)), tensor(b, DIMS(3, 8))};
+  uint32_t norm[] = {tensor(b, DIMS(5, 8)), tensor(b, DIMS(5, 1)), tensor(b, DIMS(5, 1))};
+  uint32_t eight = number(b, 8), dims = list(b, 1, &eight), eps = number(b, 1);
+  NODE("aten::split_with_sizes_copy.out", x, list(b, 2, sizes), number(b, 0), list(b, 2, parts),
+       list(b, 2, parts));
+  NODE("aten::native_layer_norm.out", x, dims, w, w, eps, norm[0], norm[1], norm[2],
+       list(b, 3, norm));
+  CHECK_OK(b->err.status, b->err);
+  CHECK_EQ(b->g.nodes[0].n_args, 4);
+  CHECK_EQ(b->g.nodes[1].n_args, 6);
+  CHECK(b->g.values[out_id(&b->g.nodes[1])].list.ids[2] == norm[2]);
+  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  const uint32_t other[] = {x, dims, w, w, eps, norm[0], norm[1], x, list(b, 3, norm)};
+  CHECK_FAILS(graph_add_node(&b->g, text_of("aten::native_layer_norm.out"), 2, other, 9, &b->err),
+              SCONCE_BAD_GRAPH, b->err, "9 arguments, expected 6");
+  end(b);
+}
+
+static void numbers_become_bits(void) {
+  CHECK_EQ(number_bits(VK_FLOAT32, 1), 0x3f800000);
+  CHECK_EQ(number_bits(VK_FLOAT16, 1), 0x3f800000); /* kernels compute in 32 bits */
+  CHECK_EQ(number_bits(VK_INT32, -2), 0xfffffffe);
+  CHECK_EQ(number_bits(VK_BOOL, 0.25), 1);
+  CHECK_EQ(number_bits(VK_INT8, 1e300), 0);
+  CHECK_EQ(number_bits(VK_INT32, NAN), 0);
+}
+
+/* A file may use any of an operator's names; none of them belongs to two. */
+static void every_name_finds_its_operator(void) {
+  struct built *b = begin(&usual);
+  for (const struct op *const *family = op_families; *family; family++)
+    for (const struct op *op = *family; op->name; op++) {
+      CHECK(op_find(text_of(op->name)) == op);
+      for (const char *at = op->also; at && *at;) {
+        const struct text name = {at, strcspn(at, " ")};
+        if (op_find(name) != op)
+          test_fail(__FILE__, __LINE__, "%.*s is not only %s", TEXT(name), op->name);
+        at += name.size + (at[name.size] == ' ');
+      }
+    }
+  CHECK(!op_find(text_of("aten::add")) && !op_find(text_of("aten::add.out aten")));
+  CHECK(!op_find(text_of("")));
   end(b);
 }
 
 const struct test suite_graph[] = {
     TEST(fixed_parameters_are_rows_of_the_graph),
+    TEST(a_row_is_chosen_from_the_operators_tables),
+    TEST(every_name_finds_its_operator),
+    TEST(results_are_counted_once),
+    TEST(numbers_become_bits),
     TEST(a_view_costs_no_dispatch),
     TEST(an_output_takes_in_what_it_views),
     TEST(two_owned_values_never_share),
@@ -610,12 +753,14 @@ const struct test suite_graph[] = {
     TEST(lifetimes_decide_who_shares),
     TEST(equal_constants_share_until_one_is_written),
     TEST(a_layout_is_made_once_for_equal_constants),
+    TEST(a_layout_may_be_larger_than_its_source),
     TEST(many_constants_are_found_again),
     TEST(prepack_needs_a_constant_of_the_same_shape),
     TEST(the_checker_sees_broken_plans),
     TEST(a_constant_that_is_written_is_state),
     TEST(an_input_is_no_constant),
-    TEST(a_norm_of_nothing_is_seen_at_the_call),
+    TEST(a_file_that_contradicts_itself_is_seen_at_load),
+    TEST(more_nodes_than_allowed_are_refused),
     TEST(buffers_beyond_the_device_are_refused),
     TEST(nothing_changed_plans_nothing),
     TEST(a_failing_shape_is_taken_back),

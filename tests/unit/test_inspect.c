@@ -6,7 +6,7 @@
 
 static struct report inspect_bytes(struct span file, sconce_inspect_format format) {
   struct report r;
-  sconce_inspect_desc desc = {.data = file.data, .size = file.size, .format = format};
+  sconce_inspect_desc desc = {.file = {.data = file.data, .size = file.size}, .format = format};
   CHECK_OK(report_make(&r, &desc), r.err);
   return r;
 }
@@ -103,7 +103,8 @@ static void one_method_only(void) {
   struct arena arena;
   arena_init(&arena, NULL);
   struct span file = example_bytes(&arena, "segment.pte");
-  sconce_inspect_desc desc = {.data = file.data, .size = file.size, .method = "get_scale"};
+  sconce_inspect_desc desc = {.file = {.data = file.data, .size = file.size},
+                              .method = "get_scale"};
   struct report r;
   CHECK_OK(report_make(&r, &desc), r.err);
   CHECK(r.text && strstr(r.text, "get_scale") && !strstr(r.text, "forward"));
@@ -178,14 +179,14 @@ static void damaged_files(void) {
     REQUIRE(bytes);
     for (size_t at = 0; at < size; at++) {
       struct report r;
-      sconce_inspect_desc desc = {
-          .data = bytes, .size = size, .format = report_formats[at % REPORT_FORMATS]};
+      sconce_inspect_desc desc = {.file = {.data = bytes, .size = size},
+                                  .format = report_formats[at % REPORT_FORMATS]};
       bytes[at] ^= (unsigned char)(1u << at / 4 % 8);
       sconce_status status = report_make(&r, &desc);
       CHECK((status == SCONCE_OK) == (r.text != NULL));
       bytes[at] ^= (unsigned char)(1u << at / 4 % 8);
       report_free(&r);
-      desc.size = at;
+      desc.file.size = at;
       CHECK(report_make(&r, &desc) != SCONCE_OK || r.text);
       report_free(&r);
     }
@@ -220,7 +221,7 @@ static void many_delegates_of_one_blob(void) {
   CHECK_OK(write_pte_finish(&w, &file, &err), err);
   CHECK_OK(write_blob_to_memory(&file, &arena, &bytes, &err), err);
   struct report r;
-  sconce_inspect_desc desc = {.data = bytes.data, .size = bytes.size};
+  sconce_inspect_desc desc = {.file = {.data = bytes.data, .size = bytes.size}};
   CHECK_FAILS(report_make(&r, &desc), SCONCE_BAD_FILE, r.err, "more than 256 times over");
   report_free(&r);
   arena_free(&arena);
@@ -228,9 +229,9 @@ static void many_delegates_of_one_blob(void) {
 
 static void errors_are_sentences(void) {
   struct report r;
-  sconce_inspect_desc desc = {.path = "/nonexistent/model.pte"};
+  sconce_inspect_desc desc = {.file = {.path = "/nonexistent/model.pte"}};
   CHECK_FAILS(report_make(&r, &desc), SCONCE_IO_ERROR, r.err, "/nonexistent/model.pte");
-  desc = (sconce_inspect_desc){.data = "no program at all", .size = 17};
+  desc = (sconce_inspect_desc){.file = {.data = "no program at all", .size = 17}};
   CHECK_FAILS(report_make(&r, &desc), SCONCE_BAD_FILE, r.err, "neither a program (ET12)");
   CHECK_FAILS(report_make(&r, &(sconce_inspect_desc){0}), SCONCE_BAD_ARGUMENT, r.err,
               "no path and no data");
@@ -247,8 +248,7 @@ static void out_of_memory_at_every_allocation(void) {
       struct test_allocator counting;
       struct report r;
       test_allocator_init(&counting, n);
-      sconce_inspect_desc desc = {.data = file.data,
-                                  .size = file.size,
+      sconce_inspect_desc desc = {.file = {.data = file.data, .size = file.size},
                                   .format = report_formats[f],
                                   .allocator = counting.hook};
       sconce_status status = report_make(&r, &desc);

@@ -57,8 +57,8 @@ static void names_are_harmless(void) {
     if (names[i].form == JSON_FORM) out_json(o, name);
     if (names[i].form == DOT_FORM) out_dot(o, name, SIZE_MAX);
     out_flush(o);
-    if (strcmp(got, names[i].want) != 0)
-      test_fail(__FILE__, __LINE__, "%s: %s, want %s", names[i].why, got, names[i].want);
+    CHECK_SAYS(strcmp(got, names[i].want) == 0, "%s: %s, want %s", names[i].why, got,
+               names[i].want);
   }
 }
 

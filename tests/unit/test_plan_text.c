@@ -79,8 +79,7 @@ static void what_a_call_is_given(void) {
   struct span file = sliced_graph(&arena);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     struct report r;
-    sconce_inspect_desc desc = {.data = file.data,
-                                .size = file.size,
+    sconce_inspect_desc desc = {.file = {.data = file.data, .size = file.size},
                                 .format = SCONCE_INSPECT_PLAN,
                                 .inputs = rows[i].inputs,
                                 .n_inputs = rows[i].n_inputs,
@@ -101,7 +100,8 @@ static void of_one_method(void) {
   arena_init(&arena, NULL);
   struct span file = example_bytes(&arena, "delegate.pte");
   struct report r;
-  sconce_inspect_desc desc = {.data = file.data, .size = file.size, .format = SCONCE_INSPECT_PLAN};
+  sconce_inspect_desc desc = {.file = {.data = file.data, .size = file.size},
+                              .format = SCONCE_INSPECT_PLAN};
   CHECK_OK(report_make(&r, &desc), r.err);
   CHECK(r.text && strstr(r.text, "plan of forward, device default\n"));
   CHECK(r.text && strstr(r.text, "    1  aten.add.Tensor  "));
@@ -111,11 +111,13 @@ static void of_one_method(void) {
   CHECK_FAILS(report_make(&r, &desc), SCONCE_BAD_ARGUMENT, r.err, "no method 'backward'");
   report_free(&r);
   file = example_bytes(&arena, "external.ptd");
-  desc = (sconce_inspect_desc){.data = file.data, .size = file.size, .format = SCONCE_INSPECT_PLAN};
+  desc = (sconce_inspect_desc){.file = {.data = file.data, .size = file.size},
+                               .format = SCONCE_INSPECT_PLAN};
   CHECK_FAILS(report_make(&r, &desc), SCONCE_BAD_ARGUMENT, r.err, "a data file has no plan");
   report_free(&r);
   file = example_bytes(&arena, "branch.pte");
-  desc = (sconce_inspect_desc){.data = file.data, .size = file.size, .format = SCONCE_INSPECT_PLAN};
+  desc = (sconce_inspect_desc){.file = {.data = file.data, .size = file.size},
+                               .format = SCONCE_INSPECT_PLAN};
   CHECK_FAILS(report_make(&r, &desc), SCONCE_UNSUPPORTED, r.err, "branch");
   report_free(&r);
   arena_free(&arena);

@@ -10,7 +10,7 @@ static bool open_real(int i, const char *file) {
   sconce_error err = {0};
   free(bytes[i].data);
   bytes[i] = edit_load(EDIT_PTD, file);
-  CHECK_OK(ptd_open(&files[i], (struct span){bytes[i].data, bytes[i].size}, &err), err);
+  CHECK_OK(ptd_open(&files[i], extent_of((struct span){bytes[i].data, bytes[i].size}), &err), err);
   return !test_failed();
 }
 
@@ -18,7 +18,7 @@ static bool open_program(const char *file) {
   sconce_error err = {0};
   free(program.data);
   program = edit_load(EDIT_PTE, file);
-  CHECK_OK(pte_open(&pte, (struct span){program.data, program.size}, &err), err);
+  CHECK_OK(pte_open(&pte, extent_of((struct span){program.data, program.size}), &err), err);
   return !test_failed();
 }
 
@@ -51,7 +51,7 @@ static void graphs_find_their_constants_in_data_files(void) {
   struct ptd_set set = {files, 1};
   struct ptd_source with = {&set, &pte}, without = {NULL, &pte};
   struct pte_method m = pte_method(&pte, 0);
-  struct span blob = pte_delegate(&m, 0).blob;
+  struct span blob = extent_held(pte_delegate(&m, 0).blob);
   sconce_error err = {0};
   CHECK_OK(walk_blob(blob, (struct data_lookup){ptd_lookup, &with}, &err), err);
   CHECK_FAILS(walk_blob(blob, (struct data_lookup){ptd_lookup, &without}, &err), SCONCE_BAD_GRAPH,
@@ -81,7 +81,7 @@ static void programs_refuse_data_of_another_shape(void) {
     sconce_error err = {0};
     REQUIRE(open_real(0, "weights.ptd") && open_program("weights.pte"));
     REQUIRE(edit_apply(EDIT_PTE, program, (struct edit_patch){rows[i].path, rows[i].value}));
-    REQUIRE_OK(pte_open(&pte, (struct span){program.data, program.size}, &err), err);
+    REQUIRE_OK(pte_open(&pte, extent_of((struct span){program.data, program.size}), &err), err);
     CHECK_FAILS(ptd_set_match(&(struct ptd_set){files, 1}, &pte, &err), SCONCE_BAD_FILE, err,
                 rows[i].fragment);
   }

@@ -10,7 +10,7 @@ static bool open_real(const char *file) {
   sconce_error err = {0};
   free(bytes.data);
   bytes = edit_load(EDIT_PTE, file);
-  CHECK_OK(pte_open(&pte, (struct span){bytes.data, bytes.size}, &err), err);
+  CHECK_OK(pte_open(&pte, extent_of((struct span){bytes.data, bytes.size}), &err), err);
   return !test_failed();
 }
 
@@ -79,7 +79,7 @@ static void reads_legacy_inline_constants(void) {
   REQUIRE(open_real("every_kind.pte"));
   struct pte_method m = pte_method(&pte, 0);
   struct pte_value table = pte_value(&m, 1);
-  struct span data;
+  struct extent data;
   float f;
   CHECK(pte.constant_buffer.n > 0 && pte.constant_offsets.n == 0);
   REQUIRE(pte_tensor_bytes(&pte, &table.tensor, &data));
@@ -92,7 +92,7 @@ static void reads_constants_and_initial_values(void) {
   REQUIRE(open_real("portable.pte"));
   struct pte_method m = pte_method(&pte, 0);
   struct pte_value state = pte_value(&m, 0), table = pte_value(&m, 1), input = pte_value(&m, 3);
-  struct span data;
+  struct extent data;
   float f;
   CHECK(state.tensor.planned && text_is(state.tensor.fqn, "count"));
   REQUIRE(pte_tensor_bytes(&pte, &state.tensor, &data));
@@ -142,8 +142,8 @@ static void reads_delegates_in_segments_and_inline(void) {
     struct pte_method m = pte_method(&pte, 0);
     struct pte_delegate d = pte_delegate(&m, 0);
     CHECK(text_is(d.id, "VulkanBackend"));
-    CHECK(vkgraph_probe(d.blob));
-    CHECK(memcmp(bytes.data + d.offset, d.blob.data, d.blob.size) == 0);
+    CHECK(vkgraph_probe(extent_held(d.blob)));
+    CHECK(memcmp(bytes.data + d.blob.offset, d.blob.data, d.blob.size) == 0);
     CHECK_EQ(d.specs.n, i == 0);
     if (i > 0) continue;
     struct pte_spec spec = pte_delegate_spec(&d, 0);
@@ -174,8 +174,8 @@ static void refuses_a_key_twice(void) {
   sconce_error err = {0};
   struct text first = data_key(&pte.data, 0), second = data_key(&pte.data, 2);
   memcpy((void *)(uintptr_t)second.data, first.data, first.size);
-  CHECK_FAILS(pte_open(&pte, (struct span){bytes.data, bytes.size}, &err), SCONCE_BAD_FILE, err,
-              "names data 0 and 2");
+  CHECK_FAILS(pte_open(&pte, extent_of((struct span){bytes.data, bytes.size}), &err),
+              SCONCE_BAD_FILE, err, "names data 0 and 2");
   CHECK(pte.data.file.data == NULL); /* nothing to use by mistake */
 }
 
@@ -187,7 +187,7 @@ static void refuses_delegates_that_share_too_much(void) {
   struct edit_bytes b = {malloc(4 * N + bytes.size), 4 * N + bytes.size};
   memcpy(b.data + 4 * N, bytes.data, bytes.size);
   sconce_error err = {0};
-  REQUIRE_OK(pte_open(&pte, (struct span){b.data + 4 * N, bytes.size}, &err), err);
+  REQUIRE_OK(pte_open(&pte, extent_of((struct span){b.data + 4 * N, bytes.size}), &err), err);
   const uint8_t *plan = pte_method(&pte, 0).plan.at;
   for (uint32_t i = 0; i < N; i++) {
     uint32_t offset = (uint32_t)(plan - (b.data + 4 * i));
@@ -202,8 +202,8 @@ static void refuses_delegates_that_share_too_much(void) {
 static void errors_may_go_unheard(void) {
   REQUIRE(open_real("delegated.pte"));
   bytes.data[5] = 0;
-  CHECK_EQ(pte_open(&pte, (struct span){bytes.data, bytes.size}, NULL), SCONCE_BAD_FILE);
-  CHECK_EQ(pte_open(&pte, (struct span){0}, NULL), SCONCE_BAD_FILE);
+  CHECK_EQ(pte_open(&pte, extent_of((struct span){bytes.data, bytes.size}), NULL), SCONCE_BAD_FILE);
+  CHECK_EQ(pte_open(&pte, extent_of((struct span){0}), NULL), SCONCE_BAD_FILE);
 }
 
 const struct test suite_pte[] = {

@@ -13,7 +13,7 @@ static uint32_t constant(struct built *b, enum vk_dtype dtype, uint32_t rank,
   const size_t size = (size_t)tensor_nbytes_max(t);
   if (!b->bytes) b->bytes = calloc(1, 1 << 20);
   t->constant = true;
-  t->bytes = (struct span){b->bytes + b->used, size};
+  t->bytes = extent_of((struct span){b->bytes + b->used, size});
   b->used += size;
   return id;
 }
@@ -140,6 +140,22 @@ static void a_layer_becomes_a_few_nodes(void) {
       test_fail(__FILE__, __LINE__, "without '%s': %u nodes, %u projections, %u attentions",
                 rows[i].off ? rows[i].off : "", b->g.n_nodes, count(b, "sconce.linear_q4"),
                 count(b, "sconce.attention_step"));
+    end(b);
+  }
+}
+
+/* How far passes look is bounded, or loading a large file would take the square of its nodes. */
+static void nodes_far_apart_stay_alone(void) {
+  for (uint32_t between = FUSION_REACH - 1; between <= FUSION_REACH; between++) {
+    struct built *b = begin(&usual);
+    uint32_t x = input(b, DIMS(M, K)), other = input(b, DIMS(4));
+    uint32_t first = linear(b, x, K);
+    for (uint32_t i = 0; i < between; i++) other = relu(b, other);
+    uint32_t second = linear(b, x, K);
+    make_output(b, mul(b, first, second));
+    make_output(b, other);
+    CHECK_OK(finish(b, NULL), b->err);
+    CHECK_EQ(count(b, "sconce.linear_q4"), between < FUSION_REACH ? 1 : 0);
     end(b);
   }
 }
@@ -379,9 +395,14 @@ static void unknown_words_open_no_device(void) {
   sconce_error err = {0};
   sconce_device *device;
   sconce_device_desc desc = {.no_fusion = "norm,warp"};
-  CHECK_FAILS(sconce_device_open(&device, &desc, &err), SCONCE_BAD_ARGUMENT, err,
-              "no fusion is called 'warp'");
+  char names[256], says[320];
+  snprintf(says, sizeof says, "no fusion is called 'warp': they are %s; or all",
+           passes_text(names, sizeof names));
+  CHECK(strstr(names, "join, swiglu, ") == names);
+  CHECK_FAILS(sconce_device_open(&device, &desc, &err), SCONCE_BAD_ARGUMENT, err, says);
   CHECK(device == NULL);
+  char some[8];
+  CHECK_TEXT(passes_text(some, sizeof some), "join, s"); /* as much as there is room for */
   char longer[4096];
   for (size_t i = 0; i + 5 < sizeof longer; i += 5) memcpy(longer + i, "norm,", 6);
   desc.no_fusion = longer;
@@ -492,6 +513,7 @@ static void devices_for_the_parts_alone(void) {
 
 const struct test suite_rewrite[] = {
     TEST(a_layer_becomes_a_few_nodes),
+    TEST(nodes_far_apart_stay_alone),
     TEST(parts_keep_their_order),
     TEST(order_and_hazards),
     TEST(values_that_show_each_other),

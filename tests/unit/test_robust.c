@@ -64,9 +64,9 @@ static void opens_a_file_of_more_than_4_gigabytes(void) {
   struct edit_bytes bytes = edit_load(EDIT_PTE, "delegated.pte");
   struct pte pte;
   sconce_error err = {0};
-  REQUIRE_OK(pte_open(&pte, (struct span){bytes.data, bytes.size}, &err), err);
+  REQUIRE_OK(pte_open(&pte, extent_of((struct span){bytes.data, bytes.size}), &err), err);
   uint32_t last = pte.data.segments.n - 1;
-  struct span tail = data_segment(&pte.data, last);
+  struct extent tail = data_segment(&pte.data, last);
   char at[64];
   snprintf(at, sizeof at, "segments/%u/offset", last);
   REQUIRE(edit_apply(EDIT_PTE, bytes, (struct edit_patch){at, far}));
@@ -85,12 +85,13 @@ static void opens_a_file_of_more_than_4_gigabytes(void) {
   if (!wrote || os_map_open(&map, path, &err) != SCONCE_OK) {
     test_skip("no sparse file of %llu bytes in %s", (unsigned long long)end, path);
   } else {
-    CHECK_OK(pte_open(&large, map.bytes, &err), err);
-    CHECK_EQ(data_segment_offset(&large.data, last), end - tail.size);
+    CHECK_OK(pte_open(&large, extent_of(map.bytes), &err), err);
+    CHECK_EQ(data_segment(&large.data, last).offset, end - tail.size);
     CHECK(memcmp(data_segment(&large.data, last).data, tail.data, tail.size) == 0);
     (void)walk_pte(&large);
     map.bytes.size--; /* one byte short of the end is noticed beyond 4 GB, too */
-    CHECK_FAILS(pte_open(&large, map.bytes, &err), SCONCE_BAD_FILE, err, "the file has 53687");
+    CHECK_FAILS(pte_open(&large, extent_of(map.bytes), &err), SCONCE_BAD_FILE, err,
+                "the file has 53687");
     map.bytes.size++;
   }
   os_map_close(&map);

@@ -103,8 +103,8 @@ static bool open_data(const char *path, struct os_map *map, struct ptd *out) {
   for (struct dirent *e; dir && !found && (e = readdir(dir));) {
     if (!test_has_suffix(e->d_name, ".ptd")) continue;
     snprintf(file, sizeof file, "%.500s/%.255s", folder, e->d_name);
-    found =
-        os_map_open(map, file, NULL) == SCONCE_OK && ptd_open(out, map->bytes, NULL) == SCONCE_OK;
+    found = os_map_open(map, file, NULL) == SCONCE_OK &&
+            ptd_open(out, extent_of(map->bytes), NULL) == SCONCE_OK;
   }
   if (dir) closedir(dir);
   return found;
@@ -116,7 +116,7 @@ static void compare_file(const char *path, char *delegated, char *portable) {
   struct ptd ptd;
   if (os_map_open(&map, path, NULL) != SCONCE_OK) return; /* listed but packed */
   sconce_error err = {0};
-  CHECK_OK(pte_open(&pte, map.bytes, &err), err);
+  CHECK_OK(pte_open(&pte, extent_of(map.bytes), &err), err);
   struct ptd_set set = {&ptd, open_data(path, &ptd_map, &ptd)};
   struct ptd_source source = {&set, &pte};
   compare(path, &source, true, delegated);

@@ -38,10 +38,10 @@ static void every_code_point_survives_utf8(void) {
     char bytes[4];
     size_t size = utf8_encode(code, bytes);
     struct utf8_char c = utf8_decode(bytes, bytes + size);
-    if (c.code != code || c.size != size || c.state != UTF8_OK)
-      test_fail(__FILE__, __LINE__, "U+%04X came back as U+%04X", code, c.code);
-    if (size > 1 && utf8_decode(bytes, bytes + size - 1).state != UTF8_CUT)
-      test_fail(__FILE__, __LINE__, "U+%04X cut is not seen as cut", code);
+    CHECK_SAYS(c.code == code && c.size == size && c.state == UTF8_OK, "U+%04X came back as U+%04X",
+               code, c.code);
+    CHECK_SAYS(size == 1 || utf8_decode(bytes, bytes + size - 1).state == UTF8_CUT,
+               "U+%04X cut is not seen as cut", code);
   }
 }
 
@@ -87,9 +87,8 @@ static void check_split(struct split split, const char *text, const char *want) 
     size_t n = strlen(got);
     snprintf(got + n, sizeof got - n, "%s%.*s", n ? "|" : "", (int)piece.size, piece.data);
   }
-  if (strcmp(got, want) != 0)
-    test_fail(__FILE__, __LINE__, "splitter %d cuts \"%s\" into \"%s\", want \"%s\"",
-              (int)split.stages[0], text, got, want);
+  CHECK_SAYS(strcmp(got, want) == 0, "splitter %d cuts \"%s\" into \"%s\", want \"%s\"",
+             (int)split.stages[0], text, got, want);
 }
 
 static void splitters_cut_like_their_expressions(void) {
@@ -178,8 +177,7 @@ static void json_accepts_and_refuses(void) {
     struct json root;
     sconce_error err;
     bool ok = json_check(text_of(rows[i].text), &root, &err) == SCONCE_OK;
-    if (ok != rows[i].ok)
-      test_fail(__FILE__, __LINE__, "%s is %s", rows[i].text, ok ? "accepted" : "refused");
+    CHECK_SAYS(ok == rows[i].ok, "%s is %s", rows[i].text, ok ? "accepted" : "refused");
   }
 }
 

@@ -11,9 +11,10 @@ static bool open_real(const char *file, bool with_data) {
   free(program.data);
   free(bytes.data);
   program = edit_load(EDIT_PTE, file);
-  CHECK_OK(pte_open(&pte, (struct span){program.data, program.size}, &err), err);
+  CHECK_OK(pte_open(&pte, extent_of((struct span){program.data, program.size}), &err), err);
   bytes = edit_load(EDIT_VKGRAPH, file);
-  CHECK_OK(vkgraph_open(&graph, (struct span){bytes.data, bytes.size}, lookup, &err), err);
+  CHECK_OK(vkgraph_open(&graph, extent_of((struct span){bytes.data, bytes.size}), lookup, &err),
+           err);
   return !test_failed();
 }
 
@@ -70,7 +71,7 @@ static void an_absent_number_is_zero_not_none(void) {
 }
 
 static void constants_are_exactly_their_tensors_bytes(void) {
-  struct span data;
+  struct extent data;
   REQUIRE(open_real("delegated.pte", true));
   struct vk_tensor weight = vkgraph_value(&graph, 0).tensor, x = vkgraph_value(&graph, 4).tensor;
   CHECK(vkgraph_tensor_bytes(&graph, &weight, &data) && data.size == 192);
@@ -82,7 +83,7 @@ static void constants_are_exactly_their_tensors_bytes(void) {
 }
 
 static void reads_inline_constants(void) {
-  struct span data;
+  struct extent data;
   sconce_error err = {0};
   REQUIRE(open_real("inline.pte", true));
   /* 64 bytes behind the graph, and both constants placed there. */
@@ -93,20 +94,21 @@ static void reads_inline_constants(void) {
   REQUIRE(edit_apply(EDIT_VKGRAPH, grown, (struct edit_patch){"constants/0/offset", 0}));
   REQUIRE(edit_apply(EDIT_VKGRAPH, grown, (struct edit_patch){"constants/1/offset", 64}));
   struct span blob = {grown.data, grown.size};
-  REQUIRE_OK(vkgraph_open(&graph, blob, (struct data_lookup){0}, &err), err);
+  REQUIRE_OK(vkgraph_open(&graph, extent_of(blob), (struct data_lookup){0}, &err), err);
   CHECK_EQ(graph.constant_area.size, 80); /* bytes_size is 0: the rest of the blob */
   struct vk_tensor bias = vkgraph_value(&graph, 1).tensor;
   CHECK(vkgraph_tensor_bytes(&graph, &bias, &data));
   CHECK(data.data == grown.data + bytes.size + 64);
   REQUIRE(edit_apply(EDIT_VKGRAPH, grown, (struct edit_patch){"constants/1/offset", 65}));
-  CHECK_FAILS(vkgraph_open(&graph, blob, (struct data_lookup){0}, &err), SCONCE_BAD_GRAPH, err,
+  CHECK_FAILS(vkgraph_open(&graph, extent_of(blob), (struct data_lookup){0}, &err),
+              SCONCE_BAD_GRAPH, err,
               "constant 1 needs 16 bytes at 65 of the constants, which have 80");
   free(grown.data);
 }
 
 static void reads_constants_behind_the_graph(void) {
   static const size_t sizes[] = {24, 0, 2, 12};
-  struct span data;
+  struct extent data;
   REQUIRE(open_real("every_kind.pte", false));
   for (uint32_t i = 0; i < 4; i++) {
     struct vk_tensor t = vkgraph_value(&graph, i).tensor;

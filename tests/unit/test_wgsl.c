@@ -2,7 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "harness.h"
 
-#include "graph/wgsl.h"
+#include "graph/kernel.h"
 
 #include "chain.wgsl.h"
 
@@ -20,7 +20,7 @@ static const char *composed(struct arena *arena, const char *set, uint32_t needs
                             enum wgsl_dialect dialect) {
   const char *text = "";
   sconce_error err = {0};
-  struct kernel row = {"row", &sample_wgsl, set, needs};
+  struct kernel row = {"row", &sample_wgsl, set, .needs = needs};
   CHECK_OK(wgsl_compose(arena, &row, dialect, &text, &err), err);
   return text;
 }
@@ -33,6 +33,29 @@ static void rows_replace_whole_definitions(void) {
   CHECK(strstr(text, "enable f16;\nalias T = vec4<f16>; // storage\n") == text);
   CHECK(strstr(text, "const TILE: u32 = 8u;\noverride WG: u32 = 128u;\n") != NULL);
   CHECK(strstr(text, "override WG_LONG: u32 = 1u;") != NULL); /* a longer name is another name */
+  arena_free(&arena);
+}
+
+/* What a row computes may be an expression: the line that names it stands alone in a function. */
+static void rows_replace_what_is_computed(void) {
+  static const char code[] = "fn f(x: f32) -> f32 {\n"
+                             "  letter = 1;\n"
+                             "  let result = x; // rows replace it\n"
+                             "  return result;\n}\n";
+  static const struct wgsl shader = {.name = "f", .path = "", .uses = "", .text = code};
+  const struct kernel row = {"row", &shader, "result=select(x,0.0,x==1.0)"};
+  struct arena arena;
+  arena_init(&arena, NULL);
+  const char *text;
+  sconce_error err = {0};
+  REQUIRE_OK(wgsl_compose(&arena, &row, WGSL_NAGA, &text, &err), err);
+  CHECK_TEXT(text, "fn f(x: f32) -> f32 {\n"
+                   "  letter = 1;\n"
+                   "  let result = select(x,0.0,x==1.0); // rows replace it\n"
+                   "  return result;\n}\n");
+  const struct kernel none = {"row", &shader, "ter=2"};
+  CHECK_FAILS(wgsl_compose(&arena, &none, WGSL_NAGA, &text, &err), SCONCE_BAD_ARGUMENT, err,
+              "sets 'ter'");
   arena_free(&arena);
 }
 
@@ -61,7 +84,7 @@ static void rows_that_name_nothing_fail(void) {
     const char *set, *says;
   } rows[] = {
       {"U=f32", "kernel sample/row: sets 'U', which the shader does not define"},
-      {"T2=1", "sets 'T2'"}, /* a local is no definition */
+      {"T2=1", "sets 'T2'"}, /* a let inside a line is none that rows replace */
       {"T", "'T' is not NAME=VALUE"},
       {"use=nothing", "uses 'nothing', which is no shader library"},
   };
@@ -128,6 +151,23 @@ static void workgroup_sizes_follow_definitions(void) {
   CHECK(!wgsl_workgroup_size("@workgroup_size(a)", size));
 }
 
+/* As the packer does it: no comments, no blanks around lines, no empty lines. */
+static void strip(const char *in, char *out) {
+  char *line = out;
+  for (;; in++) {
+    if (in[0] == '/' && in[1] == '/') in += strcspn(in, "\n");
+    if (*in == '\n' || !*in) {
+      while (out > line && out[-1] == ' ') out--;
+      if (out > line) *out++ = '\n';
+      line = out;
+      if (!*in) break;
+    } else if (out > line || *in != ' ') {
+      *out++ = *in;
+    }
+  }
+  *out = 0;
+}
+
 static void shaders_can_be_read_from_disk(void) {
   struct arena arena;
   arena_init(&arena, NULL);
@@ -137,7 +177,10 @@ static void shaders_can_be_read_from_disk(void) {
   CHECK_OK(wgsl_compose(&arena, &row, WGSL_NAGA, &embedded, &err), err);
   setenv("SCONCE_WGSL_DIR", SCONCE_SOURCE_DIR "/src", 1);
   REQUIRE_OK(wgsl_compose(&arena, &row, WGSL_NAGA, &read, &err), err);
-  CHECK_TEXT(read, embedded);
+  CHECK(strstr(read, "// ") != NULL); /* as it is, so that a compiler's line numbers are right */
+  char *stripped = arena_new(&arena, char, strlen(read) + 2);
+  strip(read, stripped);
+  CHECK_TEXT(stripped, embedded);
   setenv("SCONCE_WGSL_DIR", "/nonexistent", 1);
   CHECK_FAILS(wgsl_compose(&arena, &row, WGSL_NAGA, &missing, &err), SCONCE_IO_ERROR, err,
               "/nonexistent/gpu/probe/chain.wgsl");
@@ -172,13 +215,13 @@ static void what_runs_on_a_device(void) {
       {"too few storage buffers", {.wgsl = &chain_wgsl}, &one, false},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    if (kernel_runs(&rows[i].row, rows[i].caps) != rows[i].runs)
-      test_fail(__FILE__, __LINE__, "%s", rows[i].why);
+    CHECK_SAYS(kernel_runs(&rows[i].row, rows[i].caps) == rows[i].runs, "%s", rows[i].why);
 }
 
 const struct test suite_wgsl[] = {
     TEST(what_runs_on_a_device),
     TEST(rows_replace_whole_definitions),
+    TEST(rows_replace_what_is_computed),
     TEST(directives_depend_on_the_compiler),
     TEST(libraries_are_appended),
     TEST(rows_that_name_nothing_fail),

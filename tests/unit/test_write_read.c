@@ -10,8 +10,8 @@ static void every_example_is_accepted(void) {
     struct arena arena;
     arena_init(&arena, NULL);
     sconce_error err = {0};
-    if (walk_file(example_bytes(&arena, e->name), &err) != SCONCE_OK)
-      test_fail(__FILE__, __LINE__, "%s: %s", e->name, err.text);
+    CHECK_SAYS(walk_file(example_bytes(&arena, e->name), &err) == SCONCE_OK, "%s: %s", e->name,
+               err.text);
     arena_free(&arena);
   }
 }
@@ -22,7 +22,7 @@ static void values_read_back(void) {
   sconce_error err = {0};
   struct pte pte;
   struct pte_method m;
-  REQUIRE_OK(pte_open(&pte, example_bytes(&arena, "values.pte"), &err), err);
+  REQUIRE_OK(pte_open(&pte, extent_of(example_bytes(&arena, "values.pte")), &err), err);
   REQUIRE(pte_find_method(&pte, text_of("forward"), &m));
   static const enum pte_kind kinds[] = {
       PTE_INT,         PTE_NULL,      PTE_BOOL,        PTE_DOUBLE,
@@ -55,7 +55,7 @@ static void instructions_read_back(void) {
   arena_init(&arena, NULL);
   sconce_error err = {0};
   struct pte pte;
-  REQUIRE_OK(pte_open(&pte, example_bytes(&arena, "branch.pte"), &err), err);
+  REQUIRE_OK(pte_open(&pte, extent_of(example_bytes(&arena, "branch.pte")), &err), err);
   struct pte_method m = pte_method(&pte, 0);
   REQUIRE(pte_n_instructions(&m, 0) == 7);
   struct pte_instruction jump = pte_instruction(&m, 0, 3), move = pte_instruction(&m, 0, 6);
@@ -77,8 +77,8 @@ static void constants_read_back(void) {
     arena_init(&arena, NULL);
     sconce_error err = {0};
     struct pte pte;
-    struct span bytes = {0};
-    REQUIRE_OK(pte_open(&pte, example_bytes(&arena, files[i]), &err), err);
+    struct extent bytes = {0};
+    REQUIRE_OK(pte_open(&pte, extent_of(example_bytes(&arena, files[i])), &err), err);
     struct pte_method m = pte_method(&pte, 0);
     struct pte_tensor t = pte_value(&m, 0).tensor;
     CHECK(pte_tensor_bytes(&pte, &t, &bytes));
@@ -96,8 +96,8 @@ static void data_files_read_back(void) {
   sconce_error err = {0};
   struct pte pte;
   struct ptd ptd;
-  REQUIRE_OK(pte_open(&pte, example_bytes(&arena, "external.pte"), &err), err);
-  REQUIRE_OK(ptd_open(&ptd, example_bytes(&arena, "external.ptd"), &err), err);
+  REQUIRE_OK(pte_open(&pte, extent_of(example_bytes(&arena, "external.pte")), &err), err);
+  REQUIRE_OK(ptd_open(&ptd, extent_of(example_bytes(&arena, "external.ptd")), &err), err);
   CHECK_OK(ptd_set_match(&(struct ptd_set){&ptd, 1}, &pte, &err), err);
   struct ptd_entry entry;
   REQUIRE(ptd_find(&(struct ptd_set){&ptd, 1}, text_of("blob"), &entry));
@@ -113,7 +113,7 @@ static void check_graph(const struct vkgraph *g) {
   };
   REQUIRE(g->n_values == sizeof kinds / sizeof *kinds);
   for (uint32_t i = 0; i < g->n_values; i++) CHECK_EQ(vkgraph_kind(g, i), kinds[i]);
-  struct span bytes = {0};
+  struct extent bytes = {0};
   struct vk_tensor weight = vkgraph_value(g, 1).tensor, tail = vkgraph_value(g, 5).tensor;
   CHECK(vkgraph_tensor_bytes(g, &weight, &bytes) && bytes.size == 24);
   CHECK(vkgraph_tensor_bytes(g, &tail, &bytes) && bytes.size == 3 && bytes.data[2] == 3);
@@ -134,11 +134,11 @@ static void graphs_read_back(void) {
     sconce_error err = {0};
     struct pte pte;
     struct vkgraph g;
-    REQUIRE_OK(pte_open(&pte, example_bytes(&arena, files[i]), &err), err);
+    REQUIRE_OK(pte_open(&pte, extent_of(example_bytes(&arena, files[i])), &err), err);
     struct pte_method m = pte_method(&pte, 0);
     struct pte_delegate d = pte_delegate(&m, 0);
     CHECK(text_is(d.id, VK_BACKEND_ID));
-    CHECK_EQ(d.offset % 16, 0);
+    CHECK_EQ(d.blob.offset % 16, 0);
     REQUIRE_OK(vkgraph_open(&g, d.blob, (struct data_lookup){pte_lookup, &pte}, &err), err);
     check_graph(&g);
     if (i == 0) CHECK(text_is(pte_delegate_spec(&d, 0).key, "require_dynamic_shapes"));

@@ -1,0 +1,137 @@
+"""tests/data/ops: what PyTorch computes for every operator name that this build has."""
+
+import functools
+import json
+import re
+
+from support import ROOT, SCONCE, run
+
+OPS = ROOT / "tests/data/ops"
+
+# Names that no exporter writes into a file, and why. Everything else in docs/operators.md has a golden.
+SPELLING = "the exporter writes the other spelling, with or without the namespace; both are one row"
+REMOVED = "the exporter removes it from every delegate, since it changes nothing"
+FUSED = "made by this runtime of several nodes, or put behind a graph"
+NEWER = "of a newer exporter than the one in tools/export/requirements.txt"
+MUTATES = "changes its arguments and returns them: this exporter has no form for it"
+TAKEN_APART = "the exporter takes it apart even where it is asked not to"
+ASSERTED = "compares live integers in assertions, which the exporter removes"
+OUTSIDE = "no partitioner takes it into a delegate: files have its portable name, which is the same row"
+LOOPS = "not made by an exporter yet: checked against loops in src/ops"
+NONE = {
+    "adamw_step.default": MUTATES,
+    "aten._native_batch_norm_legit.default": MUTATES,
+    "aten.alias_copy.default": REMOVED,
+    "aten.any.default": OUTSIDE,
+    "aten.any.dim": OUTSIDE,
+    "aten.any.dims": OUTSIDE,
+    "aten.copy.default": REMOVED,
+    "aten.empty.memory_format": OUTSIDE,
+    "aten.fill.Scalar": OUTSIDE,
+    "aten.glu.default": OUTSIDE,
+    "aten.masked_fill.Scalar": OUTSIDE,
+    "aten.max.default": OUTSIDE,
+    "aten.min.default": OUTSIDE,
+    "aten.select_scatter.default": OUTSIDE,
+    "aten.slice_scatter.default": OUTSIDE,
+    "aten.stack.default": OUTSIDE,
+    "aten.upsample_bilinear2d.default": TAKEN_APART,
+    "aten::_native_batch_norm_legit.out": MUTATES,
+    "aten::_upsample_bilinear2d_aa.vec_out": "the exporter has no such variant of the operator",
+    "aten::empty.out": "what it gives means nothing",
+    "aten::upsample_bilinear2d.out": TAKEN_APART,
+    "conv_with_clamp.default": SPELLING,
+    "custom_sdpa.default": SPELLING,
+    "dim_order_ops._clone_dim_order.default": REMOVED,
+    "dim_order_ops._empty_dim_order.default": OUTSIDE,
+    "dim_order_ops::_empty_dim_order.out": "what it gives means nothing",
+    "eq": ASSERTED,
+    "et_vk.adamw_step.default": MUTATES,
+    "et_vk.apply_rotary_emb_hf_single.default": NEWER,
+    "et_vk.conv2d_q8ta_q8csw_q8to.default": LOOPS,
+    "et_vk.conv2d_q8ta_q8csw_q8to_dw.default": LOOPS,
+    "et_vk.gemma4_sdpa.default": NEWER,
+    "et_vk.linear_q8csw.default": LOOPS,
+    "et_vk.linear_q8ta_q8csw.default": LOOPS,
+    "et_vk.q8ta_conv2d_general.default": LOOPS,
+    "et_vk.q8ta_conv2d_im2col.default": LOOPS,
+    "et_vk.scatter_src_unique.default": NEWER,
+    "et_vk::conv_with_clamp.out": "the exporter makes it inside delegates alone",
+    "ge": ASSERTED,
+    "gt": ASSERTED,
+    "le": ASSERTED,
+    "llama.sdpa_with_kv_cache.default": SPELLING,
+    "llama.update_cache.default": SPELLING,
+    "lt": ASSERTED,
+    "ne": ASSERTED,
+    "neg": "torch.export folds the negation of a live integer into the sum around it",
+    "quantized_decomposed.add.default": LOOPS,
+    "quantized_decomposed.choose_qparams_per_token.default": LOOPS,
+    "quantized_decomposed.choose_qparams_symmetric.tensor": LOOPS,
+    "quantized_decomposed.dequantize_per_channel_group.default": LOOPS,
+    "quantized_decomposed.embedding_2bit.default": LOOPS,
+    "quantized_decomposed.embedding_2bit.dtype": LOOPS,
+    "quantized_decomposed.mixed_linear.default": LOOPS,
+    "quantized_decomposed.mixed_mm.default": LOOPS,
+    "quantized_decomposed.quantize_per_channel_group.default": LOOPS,
+    "quantized_decomposed::add.out": LOOPS,
+    "quantized_decomposed::choose_qparams.Tensor_out": LOOPS,
+    "quantized_decomposed::choose_qparams_per_token_asymmetric.out": LOOPS,
+    "quantized_decomposed::dequantize_per_channel.out": LOOPS,
+    "quantized_decomposed::dequantize_per_tensor.Tensor_out": LOOPS,
+    "quantized_decomposed::dequantize_per_tensor.out": LOOPS,
+    "quantized_decomposed::dequantize_per_token.out": LOOPS,
+    "quantized_decomposed::mixed_linear.out": LOOPS,
+    "quantized_decomposed::mixed_mm.out": LOOPS,
+    "quantized_decomposed::quantize_per_channel.out": LOOPS,
+    "quantized_decomposed::quantize_per_tensor.Tensor_out": LOOPS,
+    "quantized_decomposed::quantize_per_tensor.out": LOOPS,
+    "quantized_decomposed::quantize_per_token.out": LOOPS,
+    "sconce.attention_step": FUSED,
+    "sconce.conv": FUSED,
+    "sconce.linear_q4": FUSED,
+    "sconce.sample.default": FUSED,
+    "torchao::choose_qparams_affine.out": LOOPS,
+    "torchao::dequantize_affine.out": LOOPS,
+    "torchao::quantize_affine.out": LOOPS,
+}
+
+
+@functools.cache
+def names_in_files():
+    found = set()
+    for path in sorted(OPS.glob("*/*/model.pte")):
+        report = json.loads(run(SCONCE, "inspect", "--json", path)[0])
+        found |= {op["name"] for method in report["methods"] for op in method["operators"]}
+    return found
+
+
+def names_of_this_build():
+    table = (ROOT / "docs/operators.md").read_text().split("|---|---|")[1]
+    return set(re.findall(r"`([^`]+)`", table))
+
+
+def test_every_golden_passes():
+    cases = len(list(OPS.glob("*/*/case.json")))
+    out, _ = run(SCONCE, "check", OPS)
+    assert cases > 200 and out.splitlines()[-1] == f"{cases} passed, 0 failed", out
+
+
+def test_every_operator_has_a_golden():
+    names = names_of_this_build()
+    assert len(names) > 150
+    without = sorted(names - names_in_files() - set(NONE))
+    assert not without, f"no golden: {', '.join(without)} (tools/export/make_op_goldens.py)"
+
+
+def test_the_list_of_exceptions_is_not_longer_than_it_must_be():
+    assert not sorted(set(NONE) & names_in_files()) and not sorted(set(NONE) - names_of_this_build())
+
+
+def test_cases_are_whole():
+    """A folder has a model, its calls and their tensors, and no more than a few kilobytes."""
+    for folder in sorted(OPS.glob("*/*")):
+        assert sorted(f.name for f in folder.iterdir()) == ["case.json", "data.bin", "model.pte"], folder
+        assert sum(f.stat().st_size for f in folder.iterdir()) < 80_000, folder
+        for call in json.loads((folder / "case.json").read_text())["calls"]:
+            assert call.get("expect") == "error" or all(o["file"] for o in call["outputs"]), folder
