@@ -34,59 +34,15 @@ packages() {
   fi
 }
 
-platform() {
-  case "$(uname -s)-$(uname -m)" in
-    Linux-x86_64) echo linux-x86_64 ;;
-    Linux-aarch64 | Linux-arm64) echo linux-aarch64 ;;
-    Darwin-arm64) echo macos-arm64 ;;
-    Darwin-x86_64) echo macos-x86_64 ;;
-    *) die "no pinned WebGPU library for $(uname -s) on $(uname -m): set SCONCE_WEBGPU to one of yours" ;;
-  esac
+# fetch PACKAGE FOLDER: a pinned package, see tools/pinned.txt
+fetch() {
+  python3 tools/fetch.py "$1" --into "$2" && return
+  python3 -m pip --version >/dev/null 2>&1 && exit 1
+  packages "Python's pip" python3-pip
+  python3 tools/fetch.py "$1" --into "$2"
 }
 
-# fetch_wheel PACKAGE VERSION SHA256 FOLDER: a wheel from PyPI, checked and unpacked
-fetch_wheel() {
-  python3 -m pip --version >/dev/null 2>&1 || packages "Python's pip" python3-pip
-  rm -rf "$4.tmp"
-  mkdir -p "$4.tmp"
-  printf '%s==%s --hash=sha256:%s\n' "$1" "$2" "$3" >"$4.tmp/requirements.txt"
-  say "fetching $1 $2"
-  python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --require-hashes \
-    -r "$4.tmp/requirements.txt" -d "$4.tmp" || die "could not fetch $1 $2 from PyPI"
-  python3 -m zipfile -e "$4.tmp"/*.whl "$4.tmp/x"
-}
-
-wgpu() {
-  [ -e "$deps/wgpu/webgpu.h" ] && return
-  case "$(platform)" in
-    linux-x86_64) sum=6499a31b5a29a10b4f1089fea4a0806411f42605fa86b6c0b543a07ca0de8568 lib=so ;;
-    linux-aarch64) sum=00454ba1bc794d38c8365f4ad29f381b88ce0a7f115133bfaa6f1dfad7eb2764 lib=so ;;
-    macos-arm64) sum=6c3f654ea01ab2de8a2903354ced02a3c6ef161d0fba1aa4fea60aa86d021908 lib=dylib ;;
-    macos-x86_64) sum=cfd3967616a3c42e2b7a234407df38668c697f5aa505d56e0814d647b6746302 lib=dylib ;;
-  esac
-  fetch_wheel wgpu 0.32.0 "$sum" "$deps/wgpu"
-  files=$deps/wgpu.tmp/x/wgpu/resources
-  mkdir -p "$deps/wgpu"
-  cp "$files/libwgpu_native-release.$lib" "$deps/wgpu/libwgpu_native.$lib"
-  cp "$files/wgpu.h" "$deps/wgpu/wgpu.h"
-  cp "$files/webgpu.h" "$deps/wgpu/webgpu.h"
-  rm -rf "$deps/wgpu.tmp"
-}
-
-dawn() {
-  [ -e "$deps/dawn/done" ] && return
-  case "$(platform)" in
-    linux-x86_64) sum=b2fe9b9a87afe991a7b0d29615b0bfc3d41c7a0ac28e9c54436676482bca2e5b lib=so ;;
-    linux-aarch64) sum=9c0e02bf7596693d9adbf6bfbb1bf08ae60c61abf9fa22dff19e5afe6af276f2 lib=so ;;
-    macos-arm64) sum=e599ccc4943b1b1c8a49b1de9e524fa2dac4ae23ddf166f42d79a48b3a4b55cb lib=dylib ;;
-    *) die "the pinned Dawn has no build for $(platform)" ;;
-  esac
-  fetch_wheel litert_lm_api 0.18.1 "$sum" "$deps/dawn"
-  mkdir -p "$deps/dawn"
-  mv "$deps/dawn.tmp/x/litert_lm/liblitert-lm.$lib" "$deps/dawn/libwebgpu_dawn.$lib"
-  rm -rf "$deps/dawn.tmp"
-  touch "$deps/dawn/done"
-}
+dawn() { fetch litert_lm_api "$deps/dawn"; }
 
 build() {
   missing=
@@ -95,7 +51,7 @@ build() {
   have ninja || missing="$missing ninja-build"
   have python3 || missing="$missing python3"
   [ -z "$missing" ] || packages "a C compiler, CMake, Ninja and Python" $missing
-  wgpu
+  fetch wgpu "$deps/wgpu"
 }
 
 # A GPU shows up as a render node or an NVIDIA device; Metal needs no loader.
