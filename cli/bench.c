@@ -3,32 +3,8 @@
 
 #include "sconce_dev.h"
 
+#include <stdlib.h>
 #include <string.h>
-
-static const char usage[] =
-    "usage: sconce bench -m model.pte [-p 128,512] [-n 128] [-d 0,1024] [-r 5] [-o md|csv|json]\n"
-    "       sconce bench -m model.pte --profile [-d 0,1024] [-n 64] [-r 5] [-o md|csv|json]\n"
-    "       sconce bench --kernels [--filter TEXT] [--quick] [-r 5] [-o md|csv|json]\n"
-    "       sconce bench --dispatch [-n N] [-r N] [--json]\n"
-    "       sconce bench --memory [--json]\n\n"
-    "Measures the device that SCONCE_ADAPTER names, or the best one. Wall clock, the device's "
-    "work\n"
-    "waited for, sampling included; after one run to warm up.\n\n"
-    "  -m FILE     a language model: prompts of -p tokens and decoding of -n, at each depth of -d\n"
-    "  -p LIST     prompt sizes (default 128; 0: none)\n"
-    "  -n N        tokens to decode (default 64; 0: none), or dispatches in a chain (default "
-    "1000)\n"
-    "  -d LIST     tokens that are in the context before (default 0)\n"
-    "  -r N        repetitions (default 5; with --dispatch 21, medians)\n"
-    "  -o FORMAT   md (default), csv, json\n"
-    "  --profile   where the time of one decoded token goes: by kernel, on the host, between\n"
-    "  --kernels   every variant of the matrix and attention kernels over a grid of shapes,\n"
-    "              each checked against the plain one; exits with 1 if one is wrong\n"
-    "  --filter T  only cases whose names contain all words of T, \"q4gsw 2048x8192 m=1\"\n"
-    "  --quick     a short list of small shapes, weights left in the caches\n"
-    "  --dispatch  chains of dispatches, submit and readback, small writes\n"
-    "  --memory    read bandwidth of kernels and upload bandwidth\n"
-    "  --json      one object for programs\n";
 
 static void print_dispatch(const sconce_dispatch_costs *c, bool json) {
   const struct {
@@ -87,56 +63,98 @@ static int measure(sconce_device *device, bool dispatch, uint32_t n, uint32_t re
   return CLI_DONE;
 }
 
-static int bench_device(bool dispatch, long n, long repeats, bool json) {
+static int bench_device(const struct cli_device *which, bool dispatch, long n, long repeats,
+                        bool json) {
   sconce_device *device;
   sconce_error err = {0};
-  if (cli_open_device(&device, false, &err) != SCONCE_OK) return cli_fail(&err);
+  if (cli_open_device(&device, which, &err) != SCONCE_OK) return cli_fail(&err);
   int result = measure(device, dispatch, (uint32_t)n, (uint32_t)repeats, json);
   sconce_device_close(device);
   return result;
 }
 
+struct words {
+  struct bench_llm llm;
+  struct bench_kernels kernels;
+  const char *n, *repeats;
+  bool dispatch, memory, all_kernels;
+};
+
+static int check_words(const struct cli_verb *verb, const struct words *w) {
+  const char *format = w->llm.format;
+  const bool model = w->llm.options.model != NULL;
+  const int jobs = w->dispatch + w->memory + w->all_kernels + model;
+  if (strcmp(format, "md") != 0 && strcmp(format, "csv") != 0 && strcmp(format, "json") != 0)
+    return cli_usage(verb, "-o is '%s', expected md, csv or json", format);
+  if (jobs == 0)
+    return cli_usage(verb, "nothing to measure: -m MODEL, --kernels, --dispatch or --memory");
+  if (jobs > 1)
+    return cli_usage(verb, "-m MODEL, --kernels, --dispatch and --memory exclude each other");
+  if (!w->all_kernels && (w->kernels.filter || w->kernels.quick))
+    return cli_usage(verb, "--filter and --quick belong to --kernels");
+  if (w->llm.profile && !model) return cli_usage(verb, "--profile belongs to -m MODEL");
+  return CLI_DONE;
+}
+
+static int bench(const struct cli_verb *verb, struct words *w) {
+  const bool model = w->llm.options.model != NULL;
+  const char *n_text = w->n ? w->n : model ? "64" : "1000";
+  const char *r_text = w->repeats ? w->repeats : w->dispatch ? "21" : "5";
+  long n = cli_number("-n", n_text, model ? w->llm.profile : 2, model ? 1000000 : 10000);
+  long repeats = cli_number("-r", r_text, 1, 100);
+  if (w->llm.options.json) w->llm.format = "json";
+  if (n < 0 || repeats < 0 || check_words(verb, w) != CLI_DONE) return CLI_USAGE;
+  const struct cli_device *which = &w->llm.options.device;
+  w->kernels.device = which;
+  w->kernels.format = w->llm.format;
+  w->kernels.repeats = w->llm.repeats = repeats;
+  w->llm.n_decode = n;
+  if (w->all_kernels) return bench_kernels(&w->kernels);
+  return model ? bench_llm(&w->llm)
+               : bench_device(which, w->dispatch, n, repeats, w->llm.options.json);
+}
+
 int cli_bench(int argc, char **argv) {
-  bool help, dispatch = false, memory = false, kernels = false;
-  struct bench_llm b = {.prompts = "128", .depths = "0", .format = "md"};
-  struct bench_kernels k = {0};
-  const char *n_text = NULL, *r_text = NULL;
-  const struct cli_option options[] = {{"--dispatch", NULL, &dispatch},
-                                       {"--memory", NULL, &memory},
-                                       {"--kernels", NULL, &kernels},
-                                       {"--profile", NULL, &b.profile},
-                                       {"--filter", &k.filter, NULL},
-                                       {"--quick", NULL, &k.quick},
-                                       LLM_OPTIONS(b.options),
-                                       {"-p", &b.prompts, NULL},
-                                       {"-d", &b.depths, NULL},
-                                       {"-o", &b.format, NULL},
-                                       {"-n", &n_text, NULL},
-                                       {"-r", &r_text, NULL},
-                                       {0}};
-  int at = cli_parse(argc, argv, options, usage, &help);
-  if (help) return CLI_DONE;
-  bool model = b.options.model != NULL;
-  long n = cli_number("-n",
-                      n_text  ? n_text
-                      : model ? "64"
-                              : "1000",
-                      model ? b.profile : 2, model ? 1000000 : 10000);
-  long repeats = cli_number("-r", r_text ? r_text : dispatch ? "21" : "5", 1, 100);
-  if (b.options.json) b.format = "json";
-  bool known = !strcmp(b.format, "md") || !strcmp(b.format, "csv") || !strcmp(b.format, "json");
-  if (at != argc || n < 0 || repeats < 0 || dispatch + memory + kernels + model != 1 || !known ||
-      (!kernels && (k.filter || k.quick)) || (b.profile && !model)) {
-    if (at >= 0 && n >= 0 && repeats >= 0) fputs(usage, stderr);
-    return CLI_USAGE;
-  }
-  if (kernels) {
-    k.format = b.format;
-    k.repeats = repeats;
-    return bench_kernels(&k);
-  }
-  if (!model) return bench_device(dispatch, n, repeats, b.options.json);
-  b.n_decode = n;
-  b.repeats = repeats;
-  return bench_llm(&b);
+  struct words w = {.llm = {.prompts = "128", .depths = "0", .format = "md"}};
+  const struct cli_option options[] = {
+      {"-p", "LIST", "prompt sizes (default 128; 0: none)", .value = &w.llm.prompts},
+      {"-n", "N", "tokens to decode (default 64; 0: none), or dispatches in a chain (default 1000)",
+       .value = &w.n},
+      {"-d", "LIST", "tokens that are in the context before (default 0)", .value = &w.llm.depths},
+      {"-r", "N", "repetitions (default 5; with --dispatch 21, medians)", .value = &w.repeats},
+      {"-o", "FORMAT", "md (default), csv, json", .value = &w.llm.format},
+      {"--json", NULL, "the same as -o json", .flag = &w.llm.options.json},
+      {"--profile", NULL,
+       "where the time of one decoded token goes: by kernel, on the host, between",
+       .flag = &w.llm.profile},
+      {"--kernels", NULL,
+       "every variant of the matrix and attention kernels over a grid of shapes, each checked "
+       "against the plain one; exits with 1 if one is wrong",
+       .flag = &w.all_kernels},
+      {"--filter", "TEXT",
+       "only cases whose names contain all words of it, \"q4gsw 2048x8192 m=1\"",
+       .value = &w.kernels.filter},
+      {"--quick", NULL, "a short list of small shapes, weights left in the caches",
+       .flag = &w.kernels.quick},
+      {"--dispatch", NULL, "chains of dispatches, submit and readback, small writes",
+       .flag = &w.dispatch},
+      {"--memory", NULL, "read bandwidth of kernels and upload bandwidth", .flag = &w.memory},
+      LLM_MODEL_OPTIONS(w.llm.options),
+      {0}};
+  const struct cli_verb verb = {
+      "bench",
+      "-m model.pte [-p 128,512] [-n 128] [-d 0,1024] [-r 5] [-o md|csv|json]\n"
+      "-m model.pte --profile [-d 0,1024] [-n 64] [-r 5] [-o md|csv|json]\n"
+      "--kernels [--filter TEXT] [--quick] [-r 5] [-o md|csv|json]\n"
+      "--dispatch [-n N] [-r N] [--json]\n"
+      "--memory [--json]",
+      "Measures the device that --device or SCONCE_ADAPTER names, or the best one: a language "
+      "model's prompts of -p tokens and decoding of -n at each depth of -d, kernels, dispatches or "
+      "memory. Wall clock, the device's work waited for, sampling included; after one run to warm "
+      "up.",
+      options};
+  int result;
+  if (cli_parse(argc, argv, &verb, &result)) result = bench(&verb, &w);
+  free(w.llm.options.data.items);
+  return result;
 }

@@ -23,6 +23,7 @@ sconce_status bench_go_to(struct llm *llm, int32_t *ids, long depth, sconce_erro
 sconce_status bench_decode(struct llm *llm, long n, sconce_error *err);
 
 struct bench_kernels {
+  const struct cli_device *device;
   const char *filter, *format;
   bool quick;
   long repeats;

@@ -164,7 +164,7 @@ static void print_foot(const struct table *t) {
 int bench_kernels(const struct bench_kernels *b) {
   sconce_device *device;
   sconce_error err = {0};
-  if (cli_open_device(&device, false, &err) != SCONCE_OK) return cli_fail(&err);
+  if (cli_open_device(&device, b->device, &err) != SCONCE_OK) return cli_fail(&err);
   struct table table = {.bench = b, .bandwidth = bench_bandwidth(device)};
   sconce_kernels_desc desc = {.filter = b->filter,
                               .quick = b->quick,

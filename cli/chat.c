@@ -8,14 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char usage_head[] =
-    "usage: sconce chat -m model.pte [OPTION]…\n\n"
-    "Talks with a model. Ctrl-C stops an answer, Ctrl-D leaves; /help lists the commands.\n\n"
-    "  --system TEXT       what the model is told first\n"
-    "  --chat NAME         the family's template: chatml, smollm2, llama3, llama2, plain\n"
-    "                      (default: what the tokenizer shows)\n" RENDER_OPTIONS_HELP
-    "  -n N                at most N tokens an answer\n";
-
 static const char commands[] = "  /reset       start over\n"
                                "  /save FILE   keep the conversation\n"
                                "  /load FILE   take up a kept one\n"
@@ -64,12 +56,6 @@ static bool start_over(struct chat *c) {
 
 /* ---- an answer ------------------------------------------------------------------------------- */
 
-static bool progress(void *user, size_t done, size_t all) {
-  const struct chat *c = user;
-  if (!c->llm.quiet && all > 64) llm_progress(done, all);
-  return !llm_interrupted();
-}
-
 static bool on_text(void *user, const char *text, size_t size, sconce_choice choice) {
   (void)choice;
   struct chat *c = user;
@@ -100,12 +86,8 @@ static sconce_status answer(struct chat *c, sconce_error *err) {
   if (!prompt) return err->status = SCONCE_NO_MEMORY;
   memcpy(prompt, ids, n * sizeof *prompt);
   c->n_answer = 0;
-  sconce_generate_desc generate = {.prompt = prompt,
-                                   .n_prompt = n,
-                                   .max_new = c->max_new,
-                                   .progress = progress,
-                                   .on_text = on_text,
-                                   .user = c};
+  sconce_generate_desc generate = {
+      .prompt = prompt, .n_prompt = n, .max_new = c->max_new, .on_text = on_text, .user = c};
   llm_catch_interrupt(true);
   status = sconce_session_generate(c->llm.session, &generate, &c->last, err);
   llm_catch_interrupt(false);
@@ -272,44 +254,60 @@ static bool is_family(const char *name) {
   return false;
 }
 
-int cli_chat(int argc, char **argv) {
-  struct llm_options o = {0};
-  struct render_options r = {0};
-  struct chat c = {0};
-  bool help;
-  const char *n_text = "0";
-  const struct cli_option options[] = {
-      LLM_OPTIONS(o),    {"--system", &c.system, NULL}, {"--chat", &c.how.family, NULL},
-      RENDER_OPTIONS(r), {"-n", &n_text, NULL},         {0}};
-  char usage[4096];
-  snprintf(usage, sizeof usage, "%s%s", usage_head, llm_options_help);
-  int at = cli_parse(argc, argv, options, usage, &help);
-  if (help) return CLI_DONE;
-  if (c.how.family && !is_family(c.how.family)) return CLI_USAGE;
-  if (at == argc && r.conversation_path) return render_conversation(&r, &o, c.how.family);
+struct words {
+  struct llm_options llm;
+  struct render_options render;
+  const char *n;
+};
+
+static int open_and_converse(struct chat *c, const struct words *w,
+                             const sconce_sampler_desc *sampler) {
+  c->colour = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
+  int result = llm_open(&c->llm, &w->llm, sampler);
+  if (result == CLI_DONE) render_warn(c->llm.tokenizer, &c->how);
+  if (result == CLI_DONE && !start_over(c)) result = CLI_FAILED;
+  if (result == CLI_DONE) converse(c);
+  drop_messages(c, 0);
+  free(c->messages);
+  free(c->answer);
+  llm_close(&c->llm);
+  return result;
+}
+
+static int check_and_run(const struct cli_verb *verb, struct chat *c, const struct words *w) {
   sconce_sampler_desc sampler;
-  long n = cli_number("-n", n_text, 0, 100000000);
-  if (at != argc || n < 0 || !o.model || llm_sampler(&o, &sampler) != CLI_DONE) {
-    if (at >= 0 && at != argc)
-      fprintf(stderr, "sconce: unexpected '%s'\n", argv[at]);
-    else if (at >= 0 && n >= 0 && !o.model)
-      fprintf(stderr, "sconce: no model: give one with -m\n");
-    return CLI_USAGE;
-  }
-  if (!render_options_read(&r, &c.how)) {
-    render_options_free(&c.how);
-    return CLI_USAGE;
-  }
-  c.max_new = (uint32_t)n;
-  c.colour = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
-  int result = llm_open(&c.llm, &o, &sampler);
-  if (result == CLI_DONE) render_warn(c.llm.tokenizer, &c.how);
-  if (result == CLI_DONE && !start_over(&c)) result = CLI_FAILED;
-  if (result == CLI_DONE) converse(&c);
-  drop_messages(&c, 0);
-  free(c.messages);
-  free(c.answer);
-  render_options_free(&c.how);
-  llm_close(&c.llm);
+  if (c->how.family && !is_family(c->how.family)) return CLI_USAGE;
+  if (w->render.conversation_path) return render_conversation(&w->render, &w->llm, c->how.family);
+  long n = cli_number("-n", w->n, 0, 100000000);
+  if (n < 0 || llm_sampler(&w->llm, &sampler) != CLI_DONE) return CLI_USAGE;
+  if (!w->llm.model) return cli_usage(verb, "no model: give one with -m");
+  c->max_new = (uint32_t)n;
+  int result = CLI_USAGE;
+  if (render_options_read(&w->render, &c->how)) result = open_and_converse(c, w, &sampler);
+  render_options_free(&c->how);
+  return result;
+}
+
+int cli_chat(int argc, char **argv) {
+  struct words w = {.n = "0"};
+  struct chat c = {0};
+  const struct cli_option options[] = {
+      {"--system", "TEXT", "what the model is told first", .value = &c.system},
+      {"--chat", "NAME",
+       "the family's template: chatml, smollm2, llama3, llama2, plain (default: "
+       "what the tokenizer shows)",
+       .value = &c.how.family},
+      RENDER_OPTIONS(w.render),
+      {"-n", "N", "at most N tokens an answer", .value = &w.n},
+      LLM_SAMPLER_OPTIONS(w.llm),
+      LLM_MODEL_OPTIONS(w.llm),
+      {0}};
+  const struct cli_verb verb = {
+      "chat", "-m model.pte [OPTION]…",
+      "Talks with a model. Ctrl-C stops an answer, Ctrl-D leaves; /help lists the commands.",
+      options};
+  int result;
+  if (cli_parse(argc, argv, &verb, &result)) result = check_and_run(&verb, &c, &w);
+  free(w.llm.data.items);
   return result;
 }

@@ -1,29 +1,19 @@
 /* sconce check: models against goldens, as text, JSON and JUnit. The library finds and runs the
  * cases; this file prints. */
+#define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 
 #include "sconce_dev.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char usage[] =
-    "usage: sconce check DIR… [--filter TEXT] [--json] [--junit FILE] [-v]\n"
-    "       sconce check MODEL.pte --golden X.golden.json [--tolerance T] […]\n\n"
-    "Runs models on the device and compares what they compute with what was shipped with them.\n"
-    "A DIR is searched for folders with a case.json, and for X.golden.json beside X.pte; see\n"
-    "docs/checking.md. Prints a line for each case that fails. A case that this build or this\n"
-    "device does not support has failed, and so has a search that finds nothing.\n\n"
-    "  --golden FILE   what MODEL.pte should compute\n"
-    "  --tolerance T   how far a number may be off, absolute (goldens only)\n"
-    "  --filter TEXT   only cases whose name contains TEXT\n"
-    "  --json          one object for programs\n"
-    "  --junit FILE    the same for CI\n"
-    "  -v              a line for each case that passes, too\n";
+#include <unistd.h>
 
 struct report {
   bool json, verbose;
+  bool counts; /* a line on the terminal says how far it is */
   FILE *junit;
   unsigned passed, failed;
 };
@@ -98,6 +88,7 @@ static void write_junit(FILE *out, const sconce_check_result *c) {
 
 static void take(void *user, const sconce_check_result *c) {
   struct report *r = user;
+  if (r->counts) fputs("\r\033[K", stderr);
   if (r->json)
     print_json(r, c);
   else
@@ -108,6 +99,7 @@ static void take(void *user, const sconce_check_result *c) {
   else
     r->passed++;
   fflush(stdout); /* a long check shows how far it is, in a pipe too */
+  if (r->counts) fprintf(stderr, "%u cases, %u failed", r->passed + r->failed, r->failed);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -129,6 +121,7 @@ static int check_all(sconce_device *device, const struct cli_list *paths, sconce
     result = cli_fail(&err);
     if (err.status == SCONCE_DEVICE_LOST) break;
   }
+  if (r->counts) fputs("\r\033[K", stderr);
   if (r->junit) fputs("</testsuite>\n", r->junit);
   if (r->passed + r->failed == 0 && result == CLI_DONE) fputs("sconce: no case found\n", stderr);
   if (r->json) printf("\n  ], \"passed\": %u, \"failed\": %u}\n", r->passed, r->failed);
@@ -145,15 +138,15 @@ static bool read_tolerance(const char *text, double *out) {
 }
 
 static int check(const struct cli_list *paths, sconce_check_desc *desc, struct report *r,
-                 const char *junit) {
+                 const char *junit, const struct cli_device *which) {
   sconce_device *device;
   sconce_error err = {0};
   if (junit && !(r->junit = fopen(junit, "w"))) {
-    fprintf(stderr, "sconce: cannot write %s\n", junit);
+    fprintf(stderr, "sconce: cannot write %s: %s\n", junit, strerror(errno));
     return CLI_FAILED;
   }
   int result = CLI_FAILED;
-  if (cli_open_device(&device, false, &err) != SCONCE_OK) {
+  if (cli_open_device(&device, which, &err) != SCONCE_OK) {
     cli_fail(&err);
   } else {
     result = check_all(device, paths, desc, r);
@@ -167,26 +160,46 @@ static int check(const struct cli_list *paths, sconce_check_desc *desc, struct r
 }
 
 int cli_check(int argc, char **argv) {
-  bool help;
   const char *junit = NULL, *tolerance = NULL;
   struct cli_list paths = {0};
+  struct cli_device which = {0};
   struct report r = {0};
   sconce_check_desc desc = {.each = take, .user = &r};
-  const struct cli_option options[] = {{"", .list = &paths},
-                                       {"--golden", .value = &desc.golden},
-                                       {"--tolerance", .value = &tolerance},
-                                       {"--filter", .value = &desc.filter},
-                                       {"--junit", .value = &junit},
-                                       {"--json", .flag = &r.json},
-                                       {"-v", .flag = &r.verbose},
-                                       {0}};
-  int result = CLI_USAGE, at = cli_parse(argc, argv, options, usage, &help);
-  if (help)
-    result = CLI_DONE;
-  else if (at >= 0 && (paths.n == 0 || (desc.golden && paths.n != 1)))
-    fputs(usage, stderr);
-  else if (at >= 0 && (!tolerance || read_tolerance(tolerance, &desc.tolerance)))
-    result = check(&paths, &desc, &r, junit);
+  const struct cli_option options[] = {
+      {"", .list = &paths},
+      {"--golden", "FILE", "what MODEL.pte should compute", .value = &desc.golden},
+      {"--tolerance", "T", "how far a number may be off, absolute (goldens only)",
+       .value = &tolerance},
+      {"--filter", "TEXT", "only cases whose name contains TEXT", .value = &desc.filter},
+      {"--json", NULL, "one object for programs", .flag = &r.json},
+      {"--junit", "FILE", "the same for CI", .value = &junit},
+      {"-v, --verbose", NULL, "a line for each case that passes, too", .flag = &r.verbose},
+      {"--device", "NAME", "part of an adapter's name, or its index in `sconce devices`",
+       .value = &which.name},
+      {0}};
+  const struct cli_verb verb = {
+      "check",
+      "DIR… [--filter TEXT] [--json] [--junit FILE] [-v]\n"
+      "MODEL.pte --golden X.golden.json [--tolerance T] […]",
+      "Runs models on the device and compares what they compute with what was shipped with them. A "
+      "DIR is searched for folders with a case.json, and for X.golden.json beside X.pte; see "
+      "docs/checking.md. Prints a line for each case that fails; on a terminal a count shows how "
+      "far "
+      "it is. A case that this build or this device does not support has failed, and so has a "
+      "search that finds nothing.",
+      options};
+  int result;
+  if (cli_parse(argc, argv, &verb, &result)) {
+    r.counts = !r.json && !r.verbose && isatty(STDERR_FILENO);
+    if (paths.n == 0)
+      result = cli_usage(&verb, "no folder to check");
+    else if (desc.golden && paths.n != 1)
+      result = cli_usage(&verb, "--golden is about one model, given %d", paths.n);
+    else if (tolerance && !read_tolerance(tolerance, &desc.tolerance))
+      result = CLI_USAGE;
+    else
+      result = check(&paths, &desc, &r, junit, &which);
+  }
   free(paths.items);
   return result;
 }

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };
 
 int cli_devices(int argc, char **argv);
 int cli_bench(int argc, char **argv);
@@ -24,18 +24,34 @@ struct cli_list {
   int n;
 };
 
-/* Options: a table, one row each, with one of the three targets. */
+/* A verb's options are one table: the parser, --help, and through it the manual pages and the
+ * shells' completions come from it. A row has one of the three targets; a row with a help text
+ * alone is a heading. */
 struct cli_option {
-  const char *name;      /* "--json", "-m"; "" takes the words that are no options */
-  const char **value;    /* takes the next word; the last one counts */
+  const char *names;     /* "-m, --model", "--json"; "" takes the words that are no options */
+  const char *arg;       /* what --help calls its value; NULL: it is a flag */
+  const char *help;      /* one paragraph */
+  const char **value;    /* takes a value; the last one counts */
   bool *flag;            /* is set */
-  struct cli_list *list; /* collects the next word, each time the option is given */
+  struct cli_list *list; /* collects a value, each time the option is given */
 };
-/* Parses argv. Plain words go to the row "", wherever they stand; without that row parsing stops at
- * the first one. Prints help for --help (then *help is set) and complains on stderr. Returns the
- * index of the first word that is left (argc: none), or -1. */
-int cli_parse(int argc, char **argv, const struct cli_option *options, const char *usage,
-              bool *help);
+struct cli_verb {
+  const char *name;
+  const char *usage; /* one line for each form: what follows "sconce NAME" */
+  const char *text;  /* paragraphs */
+  const struct cli_option *options;
+};
+
+/* Parses argv: "-n 2", "-n2", "--temp 0", "--temp=0"; what follows "--" are plain words. Returns
+ * true if there is a job to do, else *result is the verb's result: --help was printed, or
+ * something was wrong and has been named. */
+bool cli_parse(int argc, char **argv, const struct cli_verb *verb, int *result);
+
+/* "sconce: …" on stderr, with where to read more; returns CLI_USAGE. */
+#ifdef __GNUC__
+__attribute__((format(printf, 2, 3)))
+#endif
+int cli_usage(const struct cli_verb *verb, const char *format, ...);
 
 /* "sconce: …" on stderr, with the status's name; returns CLI_FAILED. */
 int cli_fail(const sconce_error *err);
@@ -43,13 +59,31 @@ int cli_fail(const sconce_error *err);
 /* A number of an option, or -1 with a complaint. */
 long cli_number(const char *option, const char *text, long low, long high);
 
+/* A whole file, or standard input for "-", with a NUL behind it; the caller frees. NULL after a
+ * complaint that has the system's reason. */
+char *cli_read_file(const char *path, size_t *size);
+
 /* A string as JSON, quotes included. */
 void cli_json_text(FILE *out, const char *text);
 
 /* 1536 -> "1.5 KiB"; returns out. */
 const char *cli_bytes(char out[32], uint64_t n);
+/* "1 token", "2 tokens": the ending. */
+#define CLI_S(n) ((n) == 1 ? "" : "s")
 
-/* Opens the device that the environment asks for; its log goes to stderr with -v. */
-sconce_status cli_open_device(sconce_device **device, bool verbose, sconce_error *err);
+/* Which device a verb opens. */
+struct cli_device {
+  const char *name;
+  bool verbose;
+};
+#define CLI_DEVICE_OPTIONS(d)                                                                      \
+  {"--device", "NAME", "part of an adapter's name, or its index in `sconce devices`",              \
+   .value = &(d).name},                                                                            \
+  {                                                                                                \
+    "-v, --verbose", NULL, "more about the device and the model", .flag = &(d).verbose             \
+  }
+/* Opens the device that is named here or in the environment; its log goes to stderr with -v. */
+sconce_status cli_open_device(sconce_device **device, const struct cli_device *which,
+                              sconce_error *err);
 
 #endif

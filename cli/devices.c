@@ -1,14 +1,6 @@
 /* sconce devices: what WebGPU offers on this machine. */
 #include "cli.h"
 
-static const char usage[] =
-    "usage: sconce devices [--json]\n\n"
-    "Lists the adapters of the WebGPU library in use. The one marked * is what the other verbs\n"
-    "take unless SCONCE_ADAPTER names another; features that SCONCE_DISABLE masks and limits that\n"
-    "SCONCE_LIMITS caps are shown as they are in use.\n\n"
-    "  --json   the same for programs: {\"devices\": [{\"index\", \"name\", \"driver\", …}], "
-    "\"chosen\"}\n";
-
 static const char *type_name(sconce_adapter_type type) {
   switch (type) {
   case SCONCE_ADAPTER_DISCRETE:
@@ -104,22 +96,14 @@ static void print_json(const struct found *found, uint32_t chosen) {
     printf("  ], \"chosen\": null}\n");
 }
 
-int cli_devices(int argc, char **argv) {
-  bool json = false, help;
-  const struct cli_option options[] = {{"--json", NULL, &json}, {0}};
-  int at = cli_parse(argc, argv, options, usage, &help);
-  if (help) return CLI_DONE;
-  if (at != argc) {
-    if (at >= 0) fprintf(stderr, "sconce: unexpected '%s'\n%s", argv[at], usage);
-    return CLI_USAGE;
-  }
+/* Opens the default one too: what it offers, less what the environment masks and caps. */
+static int show(const struct cli_device *which, bool json) {
   static struct found found;
   sconce_error err = {0};
   if (sconce_adapters(NULL, keep, &found, &err) != SCONCE_OK) return cli_fail(&err);
-  /* Open the default one: what it offers, less what the environment masks and caps. */
   uint32_t chosen = UINT32_MAX;
   sconce_device *device;
-  sconce_status status = cli_open_device(&device, false, &err);
+  sconce_status status = cli_open_device(&device, which, &err);
   if (status == SCONCE_OK) {
     const sconce_device_info *open = sconce_device_describe(device);
     chosen = open->index;
@@ -131,4 +115,24 @@ int cli_devices(int argc, char **argv) {
     print_table(&found, chosen);
   sconce_device_close(device);
   return status == SCONCE_OK ? CLI_DONE : cli_fail(&err);
+}
+
+int cli_devices(int argc, char **argv) {
+  bool json = false;
+  struct cli_device which = {0};
+  const struct cli_option options[] = {
+      {"--json", NULL,
+       "the same for programs: {\"devices\": [{\"index\", \"name\", …}], \"chosen\"}",
+       .flag = &json},
+      CLI_DEVICE_OPTIONS(which),
+      {0}};
+  const struct cli_verb verb = {
+      "devices", "[--json] [--device NAME]",
+      "Lists the adapters of the WebGPU library in use. The one marked * is what the other verbs "
+      "take unless --device or SCONCE_ADAPTER names another; features that SCONCE_DISABLE masks "
+      "and "
+      "limits that SCONCE_LIMITS caps are shown as they are in use.",
+      options};
+  int result;
+  return cli_parse(argc, argv, &verb, &result) ? show(&which, json) : result;
 }

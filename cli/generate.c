@@ -1,30 +1,14 @@
 /* sconce generate: text from a prompt, as it comes. */
+#define _POSIX_C_SOURCE 200809L
 #include "llm.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static const char usage_head[] =
-    "usage: sconce generate -m model.pte [-p TEXT | --prompt-file FILE] [OPTION]…\n\n"
-    "Writes the prompt and what the model adds to it.\n\n"
-    "  -p TEXT             the prompt (default: empty, the model starts by itself)\n"
-    "  --prompt-file FILE  the prompt from a file\n"
-    "  -n N                at most N new tokens (default: until the end or the context is full)\n"
-    "  --stop TEXT         stop before this text; may be given several times\n"
-    "  --ignore-eos        go on after the end of the text\n"
-    "  --no-bos            no begin token in front of the prompt\n"
-    "  --json              one JSON event a line: {\"event\": \"text\", …}, …, {\"event\": "
-    "\"done\", …}\n";
+#include <unistd.h>
 
 struct output {
-  bool json, quiet;
+  bool json;
 };
-
-static bool progress(void *user, size_t done, size_t all) {
-  const struct output *out = user;
-  if (!out->quiet && all > 64) llm_progress(done, all);
-  return !llm_interrupted();
-}
 
 static bool on_text(void *user, const char *text, size_t size, sconce_choice choice) {
   const struct output *out = user;
@@ -41,39 +25,52 @@ static bool on_text(void *user, const char *text, size_t size, sconce_choice cho
     puts("}");
     free(z);
   }
-  fflush(stdout);
-  return !llm_interrupted();
+  return fflush(stdout) == 0 && !llm_interrupted();
 }
 
-static void report(const sconce_generate_result *r, bool json) {
-  double prompt = r->prompt_s > 0 ? (double)(r->n_prompt - r->n_reused) / r->prompt_s : 0;
-  double decode = r->new_s > 0 ? (double)r->n_new / r->new_s : 0;
-  if (json)
-    printf("{\"event\": \"done\", \"stop\": \"%s\", \"prompt_tokens\": %zu, \"new_tokens\": %zu, "
-           "\"prompt_s\": %.4f, \"new_s\": %.4f}\n",
-           llm_stop_name(r->stop), r->n_prompt, r->n_new, r->prompt_s, r->new_s);
-  else
-    fprintf(stderr, "\nprompt %zu tokens, %.1f tokens/s; %zu new tokens, %.1f tokens/s (%s)\n",
-            r->n_prompt, prompt, r->n_new, decode, llm_stop_name(r->stop));
+/* ", 12.3 tokens/s", where there were enough of them to tell. */
+static const char *speed(char out[48], size_t n, double seconds) {
+  out[0] = 0;
+  if (n > 1 && seconds > 0) snprintf(out, 48, ", %.1f tokens/s", (double)n / seconds);
+  return out;
 }
 
-static char *read_file(const char *path, size_t *size) {
-  FILE *file = fopen(path, "rb");
-  char *text = NULL;
-  size_t cap = 0;
-  *size = 0;
-  while (file && !ferror(file) && !feof(file)) {
-    char *more = realloc(text, cap = cap ? 2 * cap : 4096);
-    if (!more) break;
-    text = more;
-    *size += fread(text + *size, 1, cap - *size, file);
+static void report(const struct llm_cost *p, const sconce_generate_result *r, bool json) {
+  char a[48], b[48], kept[48] = "";
+  if (json) {
+    printf("{\"event\": \"done\", \"stop\": \"%s\", \"prompt_tokens\": %zu, "
+           "\"reused_tokens\": %zu, \"new_tokens\": %zu, \"prompt_s\": %.4f, \"new_s\": %.4f}\n",
+           llm_stop_name(r->stop), p->n, p->n_reused, r->n_new, p->seconds, r->new_s);
+    return;
   }
-  bool ok = file && !ferror(file) && feof(file);
-  if (file) fclose(file);
-  if (ok) return text;
-  free(text);
-  fprintf(stderr, "sconce: cannot read %s\n", path);
-  return NULL;
+  if (p->n_reused) snprintf(kept, sizeof kept, " (%zu kept)", p->n_reused);
+  fprintf(stderr, "\nprompt %zu token%s%s%s; %zu new token%s%s (%s)\n", p->n, CLI_S(p->n), kept,
+          speed(a, p->n - p->n_reused, p->seconds), r->n_new, CLI_S(r->n_new),
+          speed(b, r->n_new, r->new_s), llm_stop_name(r->stop));
+}
+
+/* Prompt, then text. The prompt is echoed when it is known to fit. */
+static int complete(struct llm *llm, const char *prompt, size_t size, sconce_generate_desc *desc,
+                    struct output *out) {
+  sconce_error err = {0};
+  sconce_generate_result result = {.stop = SCONCE_STOP_CALLER};
+  struct llm_cost cost;
+  const uint32_t context = sconce_session_describe(llm->session)->context;
+  if (desc->n_prompt > context) {
+    fprintf(stderr, "sconce: a prompt of %zu tokens, the context has %u positions\n",
+            desc->n_prompt, context);
+    return CLI_FAILED;
+  }
+  if (!out->json) fwrite(prompt, 1, size, stdout);
+  fflush(stdout);
+  sconce_status status = llm_prompt(llm, desc->prompt, desc->n_prompt, &cost, &err);
+  if (status == SCONCE_OK) {
+    llm_cache_save(llm, &cost);
+    status = sconce_session_generate(llm->session, desc, &result, &err);
+  }
+  if (status != SCONCE_OK && status != SCONCE_CANCELLED) return cli_fail(&err);
+  report(&cost, &result, out->json);
+  return llm_interrupted() ? CLI_INTERRUPTED : CLI_DONE;
 }
 
 static int run(struct llm *llm, const char *prompt, size_t size, bool bos,
@@ -87,35 +84,42 @@ static int run(struct llm *llm, const char *prompt, size_t size, bool bos,
   int32_t *copy = malloc((n + 1) * sizeof *copy); /* decoding uses the tokenizer's memory */
   if (!copy) return CLI_FAILED;
   memcpy(copy, ids, n * sizeof *copy);
-  if (!out.json) fwrite(prompt, 1, size, stdout);
-  fflush(stdout);
   desc.prompt = copy;
   desc.n_prompt = n;
-  desc.progress = progress;
   desc.on_text = on_text;
   desc.user = &out;
-  sconce_generate_result result;
   llm_catch_interrupt(true);
-  sconce_status status = sconce_session_generate(llm->session, &desc, &result, &err);
+  int result = complete(llm, prompt, size, &desc, &out);
   llm_catch_interrupt(false);
   free(copy);
-  if (status != SCONCE_OK) return cli_fail(&err);
-  report(&result, out.json);
-  return CLI_DONE;
+  return result;
 }
 
 struct words {
   struct llm_options options;
-  const char *prompt, *prompt_file, *n;
+  const char *prompt, *prompt_file, *n, *dash;
   struct cli_list stops;
   bool ignore_end, no_bos;
 };
 
+/* The prompt's text, for the caller to free: -p, a file, or what comes through a pipe. An editor
+ * ends a file with a newline that nobody means: one goes. */
+static char *read_prompt(const struct words *w, size_t *size) {
+  const char *path = w->dash ? w->dash : w->prompt_file;
+  if (!path && !w->prompt && !isatty(STDIN_FILENO)) path = "-";
+  char *text = path ? cli_read_file(path, size) : strdup(w->prompt ? w->prompt : "");
+  if (!text) return NULL;
+  if (!path) *size = strlen(text);
+  if (path && *size && text[*size - 1] == '\n') --*size;
+  if (path && *size && text[*size - 1] == '\r') --*size;
+  return text;
+}
+
 static int open_and_run(const struct words *w, const sconce_sampler_desc *sampler,
                         uint32_t max_new) {
-  size_t size = w->prompt ? strlen(w->prompt) : 0;
-  char *text = w->prompt_file ? read_file(w->prompt_file, &size) : NULL;
-  if (w->prompt_file && !text) return CLI_FAILED;
+  size_t size = 0;
+  char *text = read_prompt(w, &size);
+  if (!text) return CLI_FAILED;
   struct llm llm;
   int result = llm_open(&llm, &w->options, sampler);
   if (result == CLI_DONE) {
@@ -125,49 +129,58 @@ static int open_and_run(const struct words *w, const sconce_sampler_desc *sample
                                  .ignore_end = w->ignore_end};
     const sconce_tokenizer_info *info = sconce_tokenizer_describe(llm.tokenizer);
     bool bos = !w->no_bos && info->bos >= 0 && (info->add_bos || size == 0);
-    const char *prompt = text ? text : size ? w->prompt : "";
-    result = run(&llm, prompt, size, bos, desc, (struct output){w->options.json, llm.quiet});
+    result = run(&llm, text, size, bos, desc, (struct output){w->options.json});
   }
   llm_close(&llm);
   free(text);
   return result;
 }
 
-static int check_and_run(const struct words *w) {
+static int check_and_run(const struct cli_verb *verb, const struct words *w) {
   long n = cli_number("-n", w->n, 0, 100000000);
   sconce_sampler_desc sampler;
   if (n < 0 || llm_sampler(&w->options, &sampler) != CLI_DONE) return CLI_USAGE;
   sampler.logprobs = w->options.json;
-  if (!w->options.model || (w->prompt && w->prompt_file)) {
-    fputs(w->options.model ? "sconce: -p or --prompt-file, not both\n"
-                           : "sconce: no model: give one with -m\n",
-          stderr);
-    return CLI_USAGE;
-  }
+  if (w->dash && strcmp(w->dash, "-") != 0)
+    return cli_usage(verb, "unexpected '%s': the model comes after -m, the prompt after -p",
+                     w->dash);
+  if (!w->options.model) return cli_usage(verb, "no model: give one with -m");
+  if ((w->prompt != NULL) + (w->prompt_file != NULL) + (w->dash != NULL) > 1)
+    return cli_usage(verb, "more than one prompt: -p, -f or -, not both");
   return open_and_run(w, &sampler, (uint32_t)n);
 }
 
 int cli_generate(int argc, char **argv) {
   struct words w = {.n = "0"};
-  bool help;
-  const struct cli_option options[] = {LLM_OPTIONS(w.options),
-                                       {"-p", &w.prompt, NULL},
-                                       {"--prompt", &w.prompt, NULL},
-                                       {"--prompt-file", &w.prompt_file, NULL},
-                                       {"-n", &w.n, NULL},
-                                       {"--stop", NULL, NULL, &w.stops},
-                                       {"--ignore-eos", NULL, &w.ignore_end},
-                                       {"--no-bos", NULL, &w.no_bos},
-                                       {0}};
-  char usage[4096];
-  snprintf(usage, sizeof usage, "%s%s", usage_head, llm_options_help);
-  int at = cli_parse(argc, argv, options, usage, &help), result = CLI_USAGE;
-  if (help)
-    result = CLI_DONE;
-  else if (at == argc)
-    result = check_and_run(&w);
-  else if (at >= 0)
-    fprintf(stderr, "sconce: unexpected '%s'\n", argv[at]);
+  const struct cli_option options[] = {
+      {"", .value = &w.dash},
+      {"-p, --prompt", "TEXT", "the prompt", .value = &w.prompt},
+      {"-f, --prompt-file", "FILE",
+       "the prompt from a file, less its last newline; - is standard "
+       "input",
+       .value = &w.prompt_file},
+      {"-n", "N", "at most N new tokens (default: until the end, or until the context is full)",
+       .value = &w.n},
+      {"--stop", "TEXT", "stop before this text; may be repeated", .list = &w.stops},
+      {"--ignore-eos", NULL, "go on after the end of the text", .flag = &w.ignore_end},
+      {"--no-bos", NULL, "no begin token in front of the prompt", .flag = &w.no_bos},
+      {"--json", NULL,
+       "one JSON event a line: {\"event\": \"text\", …}, …, {\"event\": \"done\", …}",
+       .flag = &w.options.json},
+      LLM_CACHE_OPTION(w.options, "keep the computed prompt here: the next run that begins with "
+                                  "the same text computes only what differs"),
+      LLM_SAMPLER_OPTIONS(w.options),
+      LLM_MODEL_OPTIONS(w.options),
+      {0}};
+  const struct cli_verb verb = {
+      "generate", "-m model.pte [-p TEXT | -f FILE | -] [OPTION]…",
+      "Writes the prompt and what the model adds to it. Without -p and -f the prompt is what comes "
+      "through a pipe; on a terminal it is empty, and the model starts by itself. Ctrl-C stops, "
+      "also in a long prompt; a second one ends the program at once.",
+      options};
+  int result;
+  if (cli_parse(argc, argv, &verb, &result)) result = check_and_run(&verb, &w);
   free(w.stops.items);
+  free(w.options.data.items);
   return result;
 }

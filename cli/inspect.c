@@ -6,25 +6,6 @@
 
 #include <stdlib.h>
 
-static const char usage[] =
-    "usage: sconce inspect FILE [DATA.ptd]… [--graph | --dot | --json] [--method M]\n"
-    "       sconce inspect FILE [DATA.ptd]… --plan [--method M] [--input WORD]…\n"
-    "                      [--device default|full] [--no-params]\n\n"
-    "Says what a .pte program, a .ptd data file or the blob of a VulkanBackend delegate holds:\n"
-    "methods, operators and whether this build runs them, weights, GPU memory. Needs no GPU.\n\n"
-    "  --graph     every instruction and node, with shapes\n"
-    "  --dot       the same as a drawing: sconce inspect FILE --dot | dot -Tsvg >graph.svg\n"
-    "  --json      everything, for programs; docs/inspect.md has the schema\n"
-    "  --method M  this method only\n\n"
-    "  --plan            one call of a method (forward): what each node dispatches\n"
-    "  --input WORD      its inputs one after another, as `sconce run` takes them: zeros:1x16 "
-    "gives\n"
-    "                    dims, ints:5 values too (along the last dim), which positions and other\n"
-    "                    live integers need; the rest have their largest dims and are zeros\n"
-    "  --device KIND     default: WebGPU's default limits and no optional feature; full: f16,\n"
-    "                    subgroups of 32 and a desktop GPU's limits\n"
-    "  --no-params       without the kernels' parameters\n";
-
 static void write_text(void *user, const char *text, size_t size) { fwrite(text, 1, size, user); }
 
 struct options {
@@ -43,10 +24,7 @@ static bool make_inputs(const struct cli_list *words, sconce_tensor *inputs, voi
 
 static int write_report(const sconce_inspect_desc *desc) {
   sconce_error err = {0};
-  if (sconce_inspect(desc, write_text, stdout, &err) != SCONCE_OK) return cli_fail(&err);
-  if (fflush(stdout) == 0 && !ferror(stdout)) return CLI_DONE;
-  fputs("sconce: the output could not be written\n", stderr);
-  return CLI_FAILED;
+  return sconce_inspect(desc, write_text, stdout, &err) == SCONCE_OK ? CLI_DONE : cli_fail(&err);
 }
 
 static int inspect(const struct options *o) {
@@ -82,34 +60,48 @@ static int inspect(const struct options *o) {
 }
 
 /* Options of one form are no use with another. */
-static bool agree(const struct options *o) {
-  if (o->graph + o->dot + o->json + o->plan > 1) {
-    fputs("sconce: --graph, --dot, --json and --plan exclude each other\n", stderr);
-    return false;
-  }
-  if (!o->plan && (o->inputs.n || o->device || o->no_params)) {
-    fputs("sconce: --input, --device and --no-params belong to --plan\n", stderr);
-    return false;
-  }
-  return true;
+static int check_and_run(const struct cli_verb *verb, const struct options *o) {
+  if (o->files.n == 0) return cli_usage(verb, "no file to look into");
+  if (o->graph + o->dot + o->json + o->plan > 1)
+    return cli_usage(verb, "--graph, --dot, --json and --plan exclude each other");
+  if (!o->plan && (o->inputs.n || o->device || o->no_params))
+    return cli_usage(verb, "--input, --device and --no-params belong to --plan");
+  return inspect(o);
 }
 
 int cli_inspect(int argc, char **argv) {
-  bool help;
   struct options o = {0};
   const struct cli_option options[] = {
-      {"", .list = &o.files},           {"--graph", .flag = &o.graph},
-      {"--dot", .flag = &o.dot},        {"--json", .flag = &o.json},
-      {"--plan", .flag = &o.plan},      {"--no-params", .flag = &o.no_params},
-      {"--method", .value = &o.method}, {"--device", .value = &o.device},
-      {"--input", .list = &o.inputs},   {0}};
-  int result = CLI_USAGE, at = cli_parse(argc, argv, options, usage, &help);
-  if (help)
-    result = CLI_DONE;
-  else if (at >= 0 && o.files.n == 0)
-    fputs(usage, stderr);
-  else if (at >= 0 && agree(&o))
-    result = inspect(&o);
+      {"", .list = &o.files},
+      {"--graph", NULL, "every instruction and node, with shapes", .flag = &o.graph},
+      {"--dot", NULL, "the same as a drawing: sconce inspect FILE --dot | dot -Tsvg >graph.svg",
+       .flag = &o.dot},
+      {"--json", NULL, "everything, for programs; docs/inspect.md has the schema", .flag = &o.json},
+      {"--method", "NAME", "this method only", .value = &o.method},
+      {"--plan", NULL, "one call of a method (forward): what each node dispatches",
+       .flag = &o.plan},
+      {.help = "with --plan"},
+      {"--input", "WORD",
+       "its inputs one after another, as `sconce run` takes them: zeros:1x16 gives dims, ints:5 "
+       "values too (along the last dim), which positions and other live integers need; the rest "
+       "have their largest dims and are zeros",
+       .list = &o.inputs},
+      {"--device", "KIND",
+       "default: WebGPU's default limits and no optional feature; full: f16, subgroups of 32 and a "
+       "desktop GPU's limits",
+       .value = &o.device},
+      {"--no-params", NULL, "without the kernels' parameters", .flag = &o.no_params},
+      {0}};
+  const struct cli_verb verb = {
+      "inspect",
+      "FILE [DATA.ptd]… [--graph | --dot | --json] [--method NAME]\n"
+      "FILE [DATA.ptd]… --plan [--method NAME] [--input WORD]… [--device default|full] "
+      "[--no-params]",
+      "Says what a .pte program, a .ptd data file or the blob of a VulkanBackend delegate holds: "
+      "methods, operators and whether this build runs them, weights, GPU memory. Needs no GPU.",
+      options};
+  int result;
+  if (cli_parse(argc, argv, &verb, &result)) result = check_and_run(&verb, &o);
   free(o.files.items);
   free(o.inputs.items);
   return result;

@@ -7,27 +7,45 @@
 
 /* Words of the command line, as given. */
 struct llm_options {
-  const char *model, *tokenizer, *method;
+  const char *model, *tokenizer, *method, *cache;
   const char *temperature, *top_k, *top_p, *min_p, *penalty, *seed;
-  bool verbose, json;
+  struct cli_list data;
+  struct cli_device device;
+  bool json;
   bool no_text; /* ids will do: no tokenizer */
 };
-#define LLM_OPTIONS(o)                                                                             \
-  {"-m", &(o).model, NULL}, {"--model", &(o).model, NULL}, {"-t", &(o).tokenizer, NULL},           \
-      {"--tokenizer", &(o).tokenizer, NULL}, {"--method", &(o).method, NULL},                      \
-      {"--temp", &(o).temperature, NULL}, {"--top-k", &(o).top_k, NULL},                           \
-      {"--top-p", &(o).top_p, NULL}, {"--min-p", &(o).min_p, NULL},                                \
-      {"--repeat-penalty", &(o).penalty, NULL}, {"--seed", &(o).seed, NULL},                       \
-      {"-v", NULL, &(o).verbose}, {                                                                \
-    "--json", NULL, &(o).json                                                                      \
+#define LLM_MODEL_OPTIONS(o)                                                                       \
+  {.help = "the model"}, {"-m, --model", "FILE", "a .pte file", .value = &(o).model},              \
+      {"-t, --tokenizer", "FILE",                                                                  \
+       "its tokenizer (default: tokenizer.json, .model or .bin beside the model)",                 \
+       .value = &(o).tokenizer},                                                                   \
+      {"--data", "FILE", "a .ptd file with the model's constants; may be repeated",                \
+       .list = &(o).data},                                                                         \
+      {"--method", "NAME", "which of its methods (default: forward)", .value = &(o).method},       \
+      CLI_DEVICE_OPTIONS((o).device)
+#define LLM_SAMPLER_OPTIONS(o)                                                                     \
+  {.help = "choosing tokens"},                                                                     \
+      {"--temp", "T", "temperature; 0 takes the likeliest token (default 0.8)",                    \
+       .value = &(o).temperature},                                                                 \
+      {"--top-k", "K", "keep the K likeliest (default: all)", .value = &(o).top_k},                \
+      {"--top-p", "P", "then the fewest that have this share together (default 0.95)",             \
+       .value = &(o).top_p},                                                                       \
+      {"--min-p", "P", "then those with this share of the likeliest (default 0)",                  \
+       .value = &(o).min_p},                                                                       \
+      {"--repeat-penalty", "R", "for tokens seen lately (default 1: none)",                        \
+       .value = &(o).penalty},                                                                     \
+  {                                                                                                \
+    "-s, --seed", "N", "same seed, same text (default: from the clock)", .value = &(o).seed        \
   }
-extern const char llm_options_help[];
+#define LLM_CACHE_OPTION(o, what) {"--cache", "FILE", what, .value = &(o).cache}
 
 struct llm {
   struct cli_load load;
   sconce_tokenizer *tokenizer;
   sconce_session *session;
-  bool quiet; /* no progress: not a terminal, or --json */
+  const char *cache;
+  bool quiet;    /* no progress: not a terminal, or --json */
+  bool software; /* the device is the CPU */
 };
 
 /* Reads the sampler's numbers; CLI_USAGE with a complaint if one is wrong. */
@@ -40,10 +58,26 @@ int llm_open(struct llm *llm, const struct llm_options *options,
              const sconce_sampler_desc *sampler);
 void llm_close(struct llm *llm);
 
-/* A bar on stderr while a prompt is read; it goes away when all is done. */
-void llm_progress(size_t done, size_t all);
+/* ---- prompts: prompt.c ----------------------------------------------------------------------- */
 
-/* Ctrl-C while this is on sets the flag instead of ending the program. */
+/* What a prompt cost. */
+struct llm_cost {
+  size_t n, n_reused;
+  double seconds;
+};
+/* Brings the session to these ids, with a bar on a terminal; ends with SCONCE_CANCELLED soon after
+ * Ctrl-C, and what was computed stays. */
+sconce_status llm_prompt(struct llm *llm, const int32_t *ids, size_t n, struct llm_cost *cost,
+                         sconce_error *err);
+/* Takes up the file of --cache if there is one. A file that is none of ours is left alone: then
+ * CLI_FAILED, after a complaint. */
+int llm_cache_open(struct llm *llm);
+/* Writes it, if the prompt had something new; complains if it cannot. */
+void llm_cache_save(struct llm *llm, const struct llm_cost *cost);
+/* Does a file start like a kept session? Also true where there is no file. */
+bool llm_may_overwrite(const char *path);
+
+/* While this is on, Ctrl-C sets the flag; a second one ends the program. */
 void llm_catch_interrupt(bool on);
 bool llm_interrupted(void);
 

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "load.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -49,6 +50,44 @@ static sconce_status open_method(struct cli_load *l, const char *name, struct me
   return status;
 }
 
+/* What people have in their folders of models, by the first bytes. */
+static const struct {
+  size_t at;
+  const char *bytes, *what;
+} kinds[] = {
+    {4, "ET", NULL}, /* the library says more about versions */
+    {0, "GGUF", "a GGUF file; docs/export.md tells how to make a .pte of a Llama"},
+    {4, "FT01", "a .ptd data file: give it with --data, beside its .pte"},
+    {4, "VH", "a delegate's graph, a part of a .pte; `sconce inspect` shows it"},
+    {0, "PK\003\004", "a zip file, as PyTorch saves models; export it first, see docs/export.md"},
+    {8, "{\"", "a safetensors file; export its model first, see docs/export.md"},
+};
+
+int cli_check_program(const char *path) {
+  char start[16] = {0};
+  FILE *file = fopen(path, "rb");
+  if (!file) {
+    fprintf(stderr, "sconce: cannot read the model %s: %s\n", path, strerror(errno));
+    return CLI_FAILED;
+  }
+  errno = 0;
+  const size_t n = fread(start, 1, sizeof start, file);
+  const int why = errno;
+  fclose(file);
+  const char *what = "no ExecuTorch program (.pte)";
+  for (size_t i = 0; n && i < sizeof kinds / sizeof *kinds; i++)
+    if (!memcmp(start + kinds[i].at, kinds[i].bytes, strlen(kinds[i].bytes))) {
+      what = kinds[i].what;
+      break;
+    }
+  if (!what) return CLI_DONE;
+  if (why)
+    fprintf(stderr, "sconce: cannot read the model %s: %s\n", path, strerror(why));
+  else
+    fprintf(stderr, "sconce: %s is %s\n", path, what);
+  return CLI_FAILED;
+}
+
 static sconce_status open_model(struct cli_load *l, const struct cli_load_desc *desc,
                                 sconce_error *err) {
   const int n = desc->data ? desc->data->n : 0;
@@ -69,7 +108,7 @@ sconce_status cli_load(struct cli_load *l, const struct cli_load_desc *desc, sco
   *l = (struct cli_load){0};
   struct meter meter = {
       .path = desc->path, .on = !desc->quiet && isatty(STDERR_FILENO), .start = now_s()};
-  sconce_status status = cli_open_device(&l->device, desc->verbose, err);
+  sconce_status status = cli_open_device(&l->device, desc->device, err);
   if (status == SCONCE_OK) status = open_model(l, desc, err);
   if (status == SCONCE_OK) status = open_method(l, desc->method, &meter, err);
   return status;

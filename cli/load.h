@@ -14,9 +14,13 @@ struct cli_load_desc {
   const char *path;
   const struct cli_list *data; /* .ptd files; may be NULL */
   const char *method;
-  bool verbose;
+  const struct cli_device *device;
   bool quiet; /* no progress */
 };
+
+/* Is this an ExecuTorch program, by its first bytes? CLI_FAILED after a sentence that says what it
+ * is instead, where that can be told, and what to do. */
+int cli_check_program(const char *path);
 
 /* On failure err says why; cli_unload follows in any case. */
 sconce_status cli_load(struct cli_load *l, const struct cli_load_desc *desc, sconce_error *err);

@@ -1,7 +1,9 @@
-#define _POSIX_C_SOURCE 200809L
 /* sconce: the command. Finds the verb; each verb is a file beside this one. */
+#define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,12 +24,13 @@ static const struct {
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
 static void usage(FILE *out) {
-  fputs("usage: sconce VERB [OPTION]…\n\n"
+  fputs("usage: sconce VERB [OPTION]…\n"
+        "       sconce help [VERB] | --version\n\n"
         "Runs ExecuTorch models on any GPU through WebGPU.\n\nverbs:\n",
         out);
   for (int i = 0; i < VERBS; i++) fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].what);
-  fputs("\n`sconce VERB --help` tells more.\n\n"
-        "exit status: 0 done, 1 the job failed, 2 wrong usage\n"
+  fputs("\n`sconce help VERB` tells more.\n\n"
+        "exit status: 0 done, 1 the job failed, 2 wrong usage, 130 interrupted\n"
         "environment:\n"
         "  SCONCE_WEBGPU   the WebGPU library: wgpu, dawn or a path\n"
         "  SCONCE_ADAPTER  part of an adapter's name, or its index\n"
@@ -37,6 +40,32 @@ static void usage(FILE *out) {
         out);
 }
 
+static int run_verb(int argc, char **argv) {
+  for (int i = 0; i < VERBS; i++)
+    if (!strcmp(argv[0], verbs[i].name)) return verbs[i].run(argc - 1, argv + 1);
+  fprintf(stderr, "sconce: unknown verb '%s'; `sconce help` lists them\n", argv[0]);
+  return CLI_USAGE;
+}
+
+static int help(int argc, char **argv) {
+  if (argc > 1) {
+    fprintf(stderr, "sconce: unexpected '%s'; `sconce help VERB` takes one verb\n", argv[1]);
+    return CLI_USAGE;
+  }
+  if (argc == 1) return run_verb(2, (char *[]){argv[0], (char[]){"--help"}, NULL});
+  usage(stdout);
+  return CLI_DONE;
+}
+
+/* What was printed must have arrived, whatever the verb thinks. */
+static int finish(int result) {
+  errno = 0;
+  if (fflush(stdout) == 0 && !ferror(stdout)) return result;
+  fprintf(stderr, "sconce: cannot write the output%s%s\n", errno ? ": " : "",
+          errno ? strerror(errno) : "");
+  return result == CLI_DONE ? CLI_FAILED : result;
+}
+
 int main(int argc, char **argv) {
   /* Mesa's device-selection layer complains on stderr when there is no desktop session. */
   if (!getenv("XDG_RUNTIME_DIR")) setenv("NODEVICE_SELECT", "1", 0);
@@ -44,17 +73,15 @@ int main(int argc, char **argv) {
     usage(stderr);
     return CLI_USAGE;
   }
-  if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
-    usage(stdout);
-    return CLI_DONE;
-  }
-  if (!strcmp(argv[1], "--version")) {
+  int result = CLI_DONE;
+  if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
+    result = help(argc - 2, argv + 2);
+  else if (!strcmp(argv[1], "--version"))
     printf("sconce %s\n", sconce_version());
-    return CLI_DONE;
-  }
-  for (int i = 0; i < VERBS; i++)
-    if (!strcmp(argv[1], verbs[i].name)) return verbs[i].run(argc - 2, argv + 2);
-  fprintf(stderr, "sconce: unknown verb '%s'\n", argv[1]);
-  usage(stderr);
-  return CLI_USAGE;
+  else
+    result = run_verb(argc - 1, argv + 1);
+  result = finish(result);
+  /* A shell's loop ends only if the program died of the signal; the shell calls that 130. */
+  if (result == CLI_INTERRUPTED && signal(SIGINT, SIG_DFL) != SIG_ERR) raise(SIGINT);
+  return result;
 }

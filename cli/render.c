@@ -6,25 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A whole text file with a NUL behind it, or NULL after a complaint; the caller frees. */
-static char *read_file(const char *path) {
-  FILE *file = strcmp(path, "-") ? fopen(path, "rb") : stdin;
-  size_t cap = 1 << 16, n = 0;
-  char *data = file ? malloc(cap) : NULL;
-  while (data) {
-    n += fread(data + n, 1, cap - n - 1, file);
-    if (n < cap - 1) break;
-    char *grown = realloc(data, cap *= 2);
-    if (!grown) free(data);
-    data = grown;
-  }
-  bool bad = !data || ferror(file) || memchr(data, 0, n);
-  if (file && file != stdin) fclose(file);
-  if (!bad) {
-    data[n] = 0;
-    return data;
-  }
-  fprintf(stderr, "sconce: cannot read %s as text\n", path);
+/* A text file; NULL after a complaint. The caller frees. */
+static char *read_text(const char *path) {
+  size_t size;
+  char *data = cli_read_file(path, &size);
+  if (!data || !memchr(data, 0, size)) return data;
+  fprintf(stderr, "sconce: %s is no text\n", path);
   free(data);
   return NULL;
 }
@@ -40,8 +27,8 @@ bool render_options_read(const struct render_options *o, sconce_chat_desc *desc)
   }
   if (o->think) desc->think = SCONCE_THINK_ON;
   if (o->no_think) desc->think = SCONCE_THINK_OFF;
-  if (o->template_path && !(desc->chat_template = read_file(o->template_path))) return false;
-  return !o->tools_path || (desc->tools = read_file(o->tools_path));
+  if (o->template_path && !(desc->chat_template = read_text(o->template_path))) return false;
+  return !o->tools_path || (desc->tools = read_text(o->tools_path));
 }
 
 void render_options_free(sconce_chat_desc *desc) {
@@ -98,7 +85,7 @@ static int render(const struct render_options *o, const char *tokenizer_path,
   sconce_status status = tokenizer_path ? sconce_tokenizer_open(&tokenizer, &from, &err)
                                         : open_names(&tokenizer, &err);
   if (status != SCONCE_OK) return cli_fail(&err);
-  char *conversation = read_file(o->conversation_path);
+  char *conversation = read_text(o->conversation_path);
   desc->conversation = conversation;
   render_warn(tokenizer, desc);
   int result = conversation ? print(tokenizer, desc) : CLI_FAILED;

@@ -10,17 +10,19 @@ struct render_options {
   bool think, no_think;
 };
 #define RENDER_OPTIONS(o)                                                                          \
-  {"--render", &(o).conversation_path, NULL}, {"--template", &(o).template_path, NULL},            \
-      {"--tools", &(o).tools_path, NULL}, {"--date", &(o).date, NULL},                             \
-      {"--think", NULL, &(o).think}, {                                                             \
-    "--no-think", NULL, &(o).no_think                                                              \
+  {"--template", "FILE", "a chat template, Jinja (default: the tokenizer's own, then --chat)",     \
+   .value = &(o).template_path},                                                                   \
+      {"--tools", "FILE", "what the model may call, a JSON list", .value = &(o).tools_path},       \
+      {"--think", NULL, "the model is to think first, where its template can say so",              \
+       .flag = &(o).think},                                                                        \
+      {"--no-think", NULL, "it is not to", .flag = &(o).no_think},                                 \
+      {"--render", "FILE",                                                                         \
+       "print the conversation in this JSON file as the model would get it, and leave; needs no "  \
+       "model",                                                                                    \
+       .value = &(o).conversation_path},                                                           \
+  {                                                                                                \
+    "--date", "DATE", "with --render: what is now, \"2026-11-16 09:30:00\"", .value = &(o).date    \
   }
-#define RENDER_OPTIONS_HELP                                                                        \
-  "  --template FILE     a chat template, Jinja (default: the tokenizer's own, then --chat)\n"     \
-  "  --tools FILE        what the model may call, a JSON list\n"                                   \
-  "  --think, --no-think whether the model is to think first, where its template can say so\n"     \
-  "  --render FILE       print the conversation in this JSON file as the model would get it,\n"    \
-  "                      and leave; needs no model. --date \"2026-11-16 09:30:00\" is then now\n"
 
 /* Fills in template, tools and thinking; false after a complaint. Free in any case. */
 bool render_options_read(const struct render_options *o, sconce_chat_desc *desc);

@@ -11,25 +11,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
-static const char usage[] =
-    "usage: sconce run MODEL.pte [--method NAME] [--data X.ptd]… [--input WORD]…\n"
-    "                  [--output-dir DIR] [--repeat N] [--stats] [--profile FILE]\n\n"
-    "Runs a method and prints what it gives: dtype, dims, range, the first values.\n\n"
-    "  --method NAME     default: forward\n"
-    "  --data FILE       a .ptd file with the model's constants; may be repeated\n"
-    "  --input WORD      the method's inputs one after another: a .npy file, or made up in the\n"
-    "                    dtype of the input: zeros:1x3x224x224, ones:…, rand:… (the same numbers\n"
-    "                    in [0, 1) each time; integers 0 or 1), ints:1,2,3 (along the last dim);\n"
-    "                    inputs that are not given are zeros of the largest dims\n"
-    "  --output-dir DIR  writes output0.npy, output1.npy, … there\n"
-    "  --repeat N        runs N times more and prints the median and the shortest time\n"
-    "  --stats           memory and counts\n"
-    "  --profile FILE    the time of each kernel as a Chrome trace (needs timestamps)\n";
-
 struct options {
   const char *method, *output_dir, *repeat, *profile;
   bool stats;
   struct cli_list words, data, inputs;
+  struct cli_device device;
 };
 
 struct job {
@@ -218,7 +204,7 @@ static int run(const struct options *o, long repeats) {
   struct job job = {0};
   sconce_error err = {0};
   const struct cli_load_desc desc = {
-      .path = o->words.items[0], .data = &o->data, .method = o->method};
+      .path = o->words.items[0], .data = &o->data, .method = o->method, .device = &o->device};
   sconce_status status = cli_load(&job.load, &desc, &err);
   if (status == SCONCE_OK) status = sconce_state_open(&job.state, job.load.method, &err);
   if (status == SCONCE_OK) job.info = sconce_method_describe(job.load.method);
@@ -228,27 +214,39 @@ static int run(const struct options *o, long repeats) {
   return result;
 }
 
+static int check_and_run(const struct cli_verb *verb, const struct options *o) {
+  long repeats = cli_number("--repeat", o->repeat, 0, 1000000);
+  if (repeats < 0) return CLI_USAGE;
+  if (o->words.n == 0) return cli_usage(verb, "no model to run");
+  if (o->words.n > 1) return cli_usage(verb, "unexpected '%s': one model", o->words.items[1]);
+  return cli_check_program(o->words.items[0]) == CLI_DONE ? run(o, repeats) : CLI_FAILED;
+}
+
 int cli_run(int argc, char **argv) {
-  bool help;
   struct options o = {.repeat = "0"};
-  const struct cli_option options[] = {{"", .list = &o.words},
-                                       {"--method", .value = &o.method},
-                                       {"--data", .list = &o.data},
-                                       {"--input", .list = &o.inputs},
-                                       {"--output-dir", .value = &o.output_dir},
-                                       {"--repeat", .value = &o.repeat},
-                                       {"--stats", .flag = &o.stats},
-                                       {"--profile", .value = &o.profile},
-                                       {0}};
-  int result = CLI_USAGE, at = cli_parse(argc, argv, options, usage, &help);
-  if (help)
-    result = CLI_DONE;
-  else if (at >= 0 && o.words.n != 1)
-    fputs(usage, stderr);
-  else if (at >= 0) {
-    long repeats = cli_number("--repeat", o.repeat, 0, 1000000);
-    if (repeats >= 0) result = run(&o, repeats);
-  }
+  const struct cli_option options[] = {
+      {"", .list = &o.words},
+      {"--method", "NAME", "which of its methods (default: forward)", .value = &o.method},
+      {"--data", "FILE", "a .ptd file with the model's constants; may be repeated",
+       .list = &o.data},
+      {"--input", "WORD",
+       "the method's inputs one after another: a .npy file, or made up in the dtype of the input: "
+       "zeros:1x3x224x224, ones:…, rand:… (the same numbers in [0, 1) each time; integers 0 or 1), "
+       "ints:1,2,3 (along the last dim); inputs that are not given are zeros of the largest dims",
+       .list = &o.inputs},
+      {"--output-dir", "DIR", "writes output0.npy, output1.npy, … there", .value = &o.output_dir},
+      {"--repeat", "N", "runs N times more and prints the median and the shortest time",
+       .value = &o.repeat},
+      {"--stats", NULL, "memory and counts", .flag = &o.stats},
+      {"--profile", "FILE", "the time of each kernel as a Chrome trace (needs timestamps)",
+       .value = &o.profile},
+      CLI_DEVICE_OPTIONS(o.device),
+      {0}};
+  const struct cli_verb verb = {
+      "run", "MODEL.pte [--input WORD]… [OPTION]…",
+      "Runs a method and prints what it gives: dtype, dims, range, the first values.", options};
+  int result;
+  if (cli_parse(argc, argv, &verb, &result)) result = check_and_run(&verb, &o);
   free(o.words.items);
   free(o.data.items);
   free(o.inputs.items);

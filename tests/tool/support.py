@@ -23,7 +23,8 @@ def shared():
 def run(*command, expect=0, env=None, cwd=ROOT, stdin=None):
     """Runs a command, checks its exit status and returns its output (stdout, stderr)."""
     full = {**os.environ, "NODEVICE_SELECT": "1", **(env or {})}
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=full, cwd=cwd, input=stdin)
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=full, cwd=cwd,
+                          input=stdin if stdin is not None else "")
     assert done.returncode == expect, (
         f"{' '.join(map(str, command))} exited with {done.returncode}, want {expect}\n{done.stdout}\n{done.stderr}")
     return done.stdout, done.stderr

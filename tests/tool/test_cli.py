@@ -1,27 +1,113 @@
-"""The command as a user meets it: help, wrong usage, errors, JSON."""
+"""The command as a user meets it: help, wrong usage, errors, exit codes, JSON."""
 
 import json
+import os
+import pathlib
+import signal
+import struct
+import subprocess
+import tempfile
 
-from support import SCONCE, run
+from support import ROOT, SCONCE, run
 
 
 def test_help_of_every_verb():
     out, _ = run(SCONCE, "--help")
-    verbs = [line.split()[0] for line in out.split("verbs:")[1].split("`sconce VERB")[0].splitlines() if line.strip()]
+    verbs = [line.split()[0] for line in out.split("verbs:")[1].split("`sconce help")[0].splitlines() if line.strip()]
     assert "devices" in verbs and "bench" in verbs, verbs
     for verb in verbs:
         out, _ = run(SCONCE, verb, "--help")
         assert out.startswith(f"usage: sconce {verb}"), out
+        assert out == run(SCONCE, "help", verb)[0] == run(SCONCE, verb, "-h", "--fly")[0]
+        assert all(len(line) <= 80 for line in out.splitlines()), out
+        assert not any(line != line.rstrip() for line in out.splitlines()), out
 
 
 def test_wrong_usage_is_2_and_says_what():
     assert "usage: sconce" in run(SCONCE, expect=2)[1]
-    assert "unknown verb 'fly'" in run(SCONCE, "fly", expect=2)[1]
-    assert "unknown option '--fly'" in run(SCONCE, "devices", "--fly", expect=2)[1]
-    assert "unexpected 'x'" in run(SCONCE, "devices", "x", expect=2)[1]
-    assert "'-n' needs a value" in run(SCONCE, "bench", "--dispatch", "-n", expect=2)[1]
-    assert "-n is 'many', expected 2 to 10000" in run(SCONCE, "bench", "--dispatch", "-n", "many", expect=2)[1]
-    run(SCONCE, "bench", expect=2)
+    cases = {
+        "fly": "unknown verb 'fly'",
+        "help fly": "unknown verb 'fly'",
+        "help run chat": "unexpected 'chat'",
+        "devices --fly": "unknown option '--fly'",
+        "devices --json=yes": "'--json' takes no value",
+        "devices -vx": "unknown option '-vx'",
+        "devices x": "unexpected 'x'",
+        "devices -- --json": "unexpected '--json'",
+        "bench --dispatch -n": "'-n' needs a value",
+        "bench --dispatch -n many": "-n is 'many', expected 2 to 10000",
+        "bench --dispatch -nmany": "-n is 'many', expected 2 to 10000",
+        "bench": "nothing to measure: -m MODEL",
+        "bench --memory --dispatch": "exclude each other",
+        "bench --memory -o xml": "-o is 'xml', expected md, csv or json",
+        "bench --memory --quick": "--filter and --quick belong to --kernels",
+        "bench --memory --profile": "--profile belongs to -m",
+        "chat model.pte": "unexpected 'model.pte': the model comes after -m",
+        "generate model.pte": "unexpected 'model.pte': the model comes after -m, the prompt after -p",
+        "generate -p a": "no model: give one with -m",
+        "generate -m x --seed -1": "--seed is '-1', expected 0 to 18446744073709551615",
+        "generate -m x --top-k=1e9": "--top-k is '1e9', expected 0 to 1000000",
+        "run": "no model to run",
+        "run a b": "unexpected 'b': one model",
+        "check": "no folder to check",
+        "check a b --golden c": "--golden is about one model, given 2",
+        "inspect": "no file to look into",
+        "inspect x --dot --json": "exclude each other",
+        "tokenize": "no tokenizer: give one with -t",
+    }
+    for words, sentence in cases.items():
+        out, err = run(SCONCE, *words.split(), expect=2)
+        assert sentence in err and len(err.splitlines()) == 1 and out == "", (words, out, err)
+
+
+def test_values_stand_apart_or_not():
+    """-n 2, -n2, --repeat 2 and --repeat=2 mean the same."""
+    model = ROOT / "tests/data/cases/right/add/model.pte"
+    for words in (["--repeat", "2"], ["--repeat=2"]):
+        assert "; 2 runs: median" in run(SCONCE, "run", *words, model)[0]
+    for words in (["-n", "2", "-r", "1"], ["-n2", "-r1"]):
+        assert json.loads(run(SCONCE, "bench", "--dispatch", *words, "--json")[0])["dispatches"] == 2
+
+
+def test_other_files_are_named():
+    with tempfile.TemporaryDirectory() as folder:
+        cases = {
+            b"GGUF\3\0\0\0" + bytes(32): "a GGUF file; docs/export.md",
+            bytes(4) + b"FT01" + bytes(32): "a .ptd data file: give it with --data",
+            b"PK\3\4" + bytes(32): "a zip file, as PyTorch saves models",
+            struct.pack("<Q", 9) + b'{"a": 12}': "a safetensors file",
+            b"# A text\n": "no ExecuTorch program (.pte)",
+            b"": "no ExecuTorch program (.pte)",
+        }
+        path = pathlib.Path(folder) / "model"
+        for data, sentence in cases.items():
+            path.write_bytes(data)
+            for words in (["generate", "-p", "a", "-m"], ["chat", "-m"], ["bench", "-m"], ["run"]):
+                _, err = run(SCONCE, *words, path, expect=1)
+                assert f"{path} is {sentence}" in err and len(err.splitlines()) == 1, (data, words, err)
+        for path, why in ((folder, "Is a directory"), (f"{folder}/none", "No such file or directory")):
+            _, err = run(SCONCE, "generate", "-m", path, expect=1)
+            assert f"cannot read the model {path}: {why}" in err, err
+
+
+def test_output_that_cannot_be_written_is_a_failure():
+    add, stories = ROOT / "tests/data/cases/right/add", ROOT / "models/stories15M/stories15M-4w.pte"
+    tokenizer = stories.parent / "tokenizer.bin"
+    for words in (["--version"], ["help"], ["help", "run"], ["devices"], ["run", add / "model.pte"], ["check", add],
+                  ["inspect", stories], ["tokenize", "-t", tokenizer], ["bench", "--dispatch", "-n2", "-r1"],
+                  ["generate", "-m", stories, "-n2"], ["chat", "-m", stories, "--chat", "plain", "-n2"]):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([SCONCE, *words], stdout=full, stderr=subprocess.PIPE, text=True, input="a\n")
+        assert done.returncode == 1 and "cannot write the output" in done.stderr, (words, done)
+
+
+def test_a_closed_pipe_ends_it_quietly():
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([SCONCE, "help"], stdout=writer, stderr=subprocess.PIPE, text=True,
+                          preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL))
+    os.close(writer)
+    assert done.returncode == -signal.SIGPIPE and done.stderr == "", done
 
 
 def test_version():

@@ -54,7 +54,7 @@ def test_options_before_and_after_the_file():
     assert inspect("--json", DATA / "control.pte") == inspect(DATA / "control.pte", "--json")
     err = run(SCONCE, "inspect", DATA / "control.pte", "--json", "--dot", expect=2)[1]
     assert "exclude each other" in err
-    assert "usage: sconce inspect" in run(SCONCE, "inspect", expect=2)[1]
+    assert "no file to look into" in run(SCONCE, "inspect", expect=2)[1]
     assert "no method 'fly'" in run(SCONCE, "inspect", DATA / "control.pte", "--method", "fly", expect=1)[1]
 
 

@@ -2,6 +2,7 @@
 context of eight positions is full within milliseconds; the shipped stories15M tells one golden's text."""
 
 import csv
+import fcntl
 import io
 import json
 import os
@@ -12,6 +13,7 @@ import signal
 import struct
 import subprocess
 import tempfile
+import termios
 import time
 
 from support import ROOT, SCONCE, run
@@ -50,7 +52,7 @@ def test_generate_tells_the_goldens_story():
 
 def test_without_a_prompt_the_text_has_no_space_in_front():
     out, err = run(SCONCE, "generate", "-m", STORIES, "--temp", "0", "-n", "3")
-    assert out == "Once upon a" and "prompt 1 tokens" in err, (out, err)
+    assert out == "Once upon a" and "prompt 1 token;" in err, (out, err)
 
 
 def test_json_events_are_the_text():
@@ -77,15 +79,56 @@ def test_counts_and_stops():
         whole, err = toy.generate("-p", "a", "--temp", "0", "-n", "0")
         assert "(context full)" in err, err
         one, err = toy.generate("-p", "a", "--temp", "0", "-n", "1")
-        assert "1 new tokens" in err and "(count)" in err and whole.startswith(one), err
+        assert "1 new token (count)" in err and "(count)" in err and whole.startswith(one), err
         new = whole[1:].lstrip()
         last = new[-1]
         cut, err = toy.generate("-p", "a", "--temp", "0", "--stop", "never", "--stop", last, "--stop", "nor this")
         assert "(stop text)" in err and cut == whole[:whole.index(last, 1)], (whole, cut, err)
+
+
+def test_prompts_from_files_and_pipes():
+    with Toy() as toy:
+        whole, _ = toy.generate("-p", "a", "--temp", "0")
         prompt = os.path.join(toy.folder, "prompt.txt")
-        with open(prompt, "w", encoding="utf-8") as out:
-            out.write("a")
-        assert toy.generate("--prompt-file", prompt, "--temp", "0")[0] == whole
+        for text in ("a", "a\n", "a\r\n"):
+            with open(prompt, "w", encoding="utf-8", newline="") as out:
+                out.write(text)
+            assert toy.generate("--prompt-file", prompt, "--temp=0")[0] == whole
+            assert toy.generate("-f" + prompt, "--temp=0")[0] == whole
+            for words in (["-f", "-"], ["-"], []):
+                assert toy.generate("--temp=0", *words, stdin=text)[0] == whole, (text, words)
+        assert toy.generate("-p", "a", "--temp=0", stdin="b")[0] == whole
+        assert toy.generate("--temp=0", "-n1", stdin="a\n\n")[0].startswith("a\n")
+
+
+def test_a_tokenizer_of_another_model_is_refused_before_anything_is_printed():
+    stories = STORIES.parent / "tokenizer.bin"
+    with Toy() as toy:
+        for model, tokenizer, sentence in ((toy.model, stories, "has 32000 ids and the model 8:"),
+                                           (STORIES, os.path.join(toy.folder, "tokenizer.bin"), "has 8 ids and the model 32000:")):
+            out, err = run(SCONCE, "generate", "-m", model, "-t", tokenizer, "-p", "a", expect=1)
+            assert sentence in err and "-t" in err and out == "", (out, err)
+
+
+def test_a_prompt_is_kept_between_runs():
+    def story(prompt, *more, **kind):
+        return run(SCONCE, "generate", "-m", STORIES, "-p", prompt, "--temp=0", "-n4", *more, **kind)
+    with tempfile.TemporaryDirectory() as folder:
+        kept, other = os.path.join(folder, "kept"), os.path.join(folder, "notes.txt")
+        first, err = story("Once upon a time", "--cache", kept)
+        assert "kept)" not in err, err
+        again, err = story("Once upon a time", "--cache", kept)
+        assert again == first and "prompt 5 tokens (5 kept);" in err, err
+        longer, err = story("Once upon a time, a frog", "--cache", kept)
+        assert longer == story("Once upon a time, a frog")[0] and "(5 kept)" in err, err
+        done = json.loads(story("Once upon a time, a frog", "--cache", kept, "--json")[0].splitlines()[-1])
+        assert done["reused_tokens"] == done["prompt_tokens"] > 5, done
+        with open(other, "w", encoding="utf-8") as out:
+            out.write("a poem that nobody wants to lose")
+        out, err = story("a", "--cache", other, expect=1)
+        assert "no kept session, and it is left as it is" in err and out == "", err
+        with open(other, encoding="utf-8") as text:
+            assert text.read() == "a poem that nobody wants to lose"
 
 
 def test_wrong_usage_says_what():
@@ -93,6 +136,7 @@ def test_wrong_usage_says_what():
         for options, words in ((["-n", "-1"], "-n is '-1', expected 0"),
                                (["--temp", "hot"], "--temp is 'hot', expected 0 to 100"),
                                (["-p", "a", "--prompt-file", "b"], "not both"),
+                               (["-p", "a", "-"], "not both"),
                                (["story"], "unexpected 'story'")):
             _, err = toy.generate(*options, expect=2)
             assert words in err, err
@@ -106,7 +150,7 @@ def test_wrong_usage_says_what():
     _, err = run(SCONCE, "generate", "-p", "a", expect=2)
     assert "no model: give one with -m" in err, err
     _, err = run(SCONCE, "generate", "-m", "nothere.pte", "-p", "a", expect=1)
-    assert "cannot read the model nothere.pte" in err, err
+    assert "cannot read the model nothere.pte: No such file or directory" in err, err
     tokenizer = ROOT / "models/stories15M/tokenizer.bin"
     _, err = run(SCONCE, "generate", "-m", "/nonexistent.pte", "-t", tokenizer, expect=1)
     assert "/nonexistent.pte" in err and len(err.splitlines()) == 1, err
@@ -141,8 +185,11 @@ class Terminal:
     def __init__(self, *command):
         self.master, slave = pty.openpty()
         self.seen = b""
+        def own():  # Ctrl-C and Ctrl-Z are signals to those who have the terminal
+            os.setsid()
+            fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
         self.process = subprocess.Popen([str(c) for c in command], stdin=slave, stdout=slave, stderr=slave,
-                                        start_new_session=True, env={**os.environ, "NODEVICE_SELECT": "1"})
+                                        preexec_fn=own, env={**os.environ, "NODEVICE_SELECT": "1"})
         os.close(slave)
 
     def type(self, keys):
@@ -162,6 +209,29 @@ class Terminal:
             self.process.kill()
             self.process.wait()
         os.close(self.master)
+
+
+def test_an_interrupt_ends_generate_as_the_signal_would():
+    """A shell calls it 130, and its loop ends."""
+    terminal = Terminal(SCONCE, "generate", "-m", STORIES, "--temp", "0", "-p", "Once upon a time")
+    try:
+        terminal.expect(b"there was")
+        terminal.type(b"\x03")
+        terminal.expect(b"(interrupted)")
+        assert terminal.process.wait(20) == -signal.SIGINT
+    finally:
+        terminal.close()
+
+
+def test_an_interrupt_is_heard_in_a_long_prompt():
+    terminal = Terminal(SCONCE, "generate", "-m", STORIES, "--temp", "0", "-p", "One day " * 110)
+    try:
+        terminal.expect(b"prompt [")
+        terminal.type(b"\x03")
+        terminal.expect(b"0 new tokens (interrupted)")
+        assert terminal.process.wait(20) == -signal.SIGINT
+    finally:
+        terminal.close()
 
 
 def test_an_interrupt_stops_the_answer_only():

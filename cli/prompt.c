@@ -1,0 +1,134 @@
+/* Prompts of language models: progress, Ctrl-C, and what is kept between runs. See llm.h. */
+#define _POSIX_C_SOURCE 200809L
+#include "llm.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- Ctrl-C ---------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number) {
+  if (interrupted) { /* nobody looked at the first one: the device is busy */
+    signal(number, SIG_DFL);
+    raise(number);
+  }
+  interrupted = 1;
+}
+
+void llm_catch_interrupt(bool on) {
+  struct sigaction action = {.sa_handler = on ? on_interrupt : SIG_DFL};
+  sigemptyset(&action.sa_mask);
+  if (on) interrupted = 0;
+  sigaction(SIGINT, &action, NULL);
+}
+
+bool llm_interrupted(void) { return interrupted; }
+
+/* ---- prompts --------------------------------------------------------------------------------- */
+
+enum {
+  PIECE = 64, /* ids at a time where the device is the CPU: a second or so, and Ctrl-C is heard */
+  SHOWN_FROM = 96
+};
+
+static double now_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+struct meter {
+  size_t before, all; /* ids of the whole prompt */
+  bool on;
+};
+
+static bool progress(void *user, size_t done, size_t all) {
+  const struct meter *m = user;
+  (void)all;
+  if (m->on) {
+    enum { BAR = 24 };
+    int full = (int)((m->before + done) * BAR / m->all);
+    fprintf(stderr, "\rprompt [%.*s%*s] %zu/%zu", full, "########################", BAR - full, "",
+            m->before + done, m->all);
+    fflush(stderr);
+  }
+  return !interrupted;
+}
+
+static size_t common(const sconce_session *session, const int32_t *ids, size_t n) {
+  size_t there, same = 0;
+  const int32_t *have = sconce_session_ids(session, &there);
+  while (same < there && same < n && have[same] == ids[same]) same++;
+  return same;
+}
+
+sconce_status llm_prompt(struct llm *llm, const int32_t *ids, size_t n, struct llm_cost *cost,
+                         sconce_error *err) {
+  const double start = now_s();
+  const size_t same = common(llm->session, ids, n);
+  const size_t piece = llm->software ? PIECE : n;
+  struct meter meter = {.before = same, .all = n, .on = !llm->quiet && n - same >= SHOWN_FROM};
+  sconce_status status = SCONCE_OK;
+  *cost = (struct llm_cost){.n = n, .n_reused = same};
+  for (size_t at = same; status == SCONCE_OK && (at < n || at == same);) {
+    meter.before = at;
+    at = n - at > piece ? at + piece : n;
+    status = sconce_session_prompt(llm->session, ids, at, progress, &meter, err);
+    if (at == n) break;
+  }
+  if (meter.on) fputs("\r\033[K", stderr);
+  cost->seconds = now_s() - start;
+  return status;
+}
+
+/* ---- kept between runs ----------------------------------------------------------------------- */
+
+bool llm_may_overwrite(const char *path) {
+  char start[6];
+  FILE *file = fopen(path, "rb");
+  if (!file) return errno == ENOENT;
+  size_t n = fread(start, 1, sizeof start, file);
+  fclose(file);
+  return n == 0 || (n == sizeof start && !memcmp(start, "sconce", sizeof start));
+}
+
+int llm_cache_open(struct llm *llm) {
+  sconce_error err = {0};
+  if (!llm->cache || access(llm->cache, F_OK) != 0) return CLI_DONE;
+  if (!llm_may_overwrite(llm->cache)) {
+    fprintf(stderr, "sconce: --cache %s: this is no kept session, and it is left as it is\n",
+            llm->cache);
+    return CLI_FAILED;
+  }
+  if (sconce_session_load(llm->session, llm->cache, &err) != SCONCE_OK && !llm->quiet)
+    fprintf(stderr, "sconce: --cache %s: %s; it is written anew\n", llm->cache, err.text);
+  return CLI_DONE;
+}
+
+void llm_cache_save(struct llm *llm, const struct llm_cost *cost) {
+  sconce_error err = {0};
+  if (!llm->cache || cost->n_reused >= cost->n) return;
+  if (sconce_session_save(llm->session, llm->cache, &err) != SCONCE_OK)
+    fprintf(stderr, "sconce: --cache %s: %s\n", llm->cache, err.text);
+}
+
+const char *llm_stop_name(sconce_stop stop) {
+  switch (stop) {
+  case SCONCE_STOP_END:
+    return "end";
+  case SCONCE_STOP_TEXT:
+    return "stop text";
+  case SCONCE_STOP_COUNT:
+    return "count";
+  case SCONCE_STOP_CONTEXT:
+    return "context full";
+  case SCONCE_STOP_CALLER:
+    return "interrupted";
+  }
+  return "unknown";
+}
