@@ -200,15 +200,28 @@ typedef struct sconce_file {
   void *user;
 } sconce_file;
 
+/* Named data from elsewhere, such as another runtime's. Both are called while a method is being
+ * opened and never after, on the thread that opens it. */
+typedef struct sconce_named_data {
+  bool (*find)(void *user, const char *key, uint64_t *size); /* false: there is none */
+  /* reads at most SCONCE_PIECE_MAX bytes; anything but SCONCE_OK stops the opening */
+  sconce_status (*read)(void *user, const char *key, uint64_t offset, void *out, size_t size);
+  void *user;
+} sconce_named_data;
+
 /* ---- model ----------------------------------------------------------------------------------- */
 
 /* One .pte file (and its .ptd files), verified. Its methods are opened one by one. */
 typedef struct sconce_model sconce_model;
 
 typedef struct sconce_model_desc {
-  sconce_file program;           /* the .pte */
+  /* The .pte; or the blob of one "VulkanBackend" delegate alone, for those who run the rest of a
+   * program themselves: a model with one method, "forward", that has the delegate's inputs and
+   * outputs. All its inputs are dynamic, live scalars (int64 of rank 0) too. */
+  sconce_file program;
   const sconce_file *data_files; /* .ptd files */
   uint32_t n_data_files;
+  sconce_named_data named_data; /* keys that no file has; optional */
   /* What a method of it may take; more is an error that names both numbers. */
   uint64_t max_device_bytes; /* weights, intermediate results and one state; default: 64 GiB, and
                                 weights of at most 4 times the files' size and 64 MiB */

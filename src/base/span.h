@@ -32,7 +32,7 @@ struct extent {
   const uint8_t *data; /* (held) */
   uint64_t held;
   uint64_t offset, size; /* in the file */
-  uint32_t file;         /* 0: the program's, 1 + i: that of data file i */
+  uint32_t file;         /* 0: the program's, 1 + i: that of data file i, then named data */
 };
 
 /* Do both name the same bytes? Parts of files by their place, bytes of our own by their address. */
@@ -70,6 +70,12 @@ static inline bool text_equal(struct text a, struct text b) {
 }
 
 static inline bool text_is(struct text a, const char *z) { return text_equal(a, text_of(z)); }
+
+static inline uint64_t text_hash(struct text t) { /* FNV-1a */
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (size_t i = 0; i < t.size; i++) hash = (hash ^ (uint8_t)t.data[i]) * 0x100000001b3u;
+  return hash ^ hash >> 32;
+}
 
 /* Files are little-endian and their fields need not be aligned. */
 static inline uint16_t load_u16(const uint8_t *p) { return (uint16_t)(p[0] | (uint16_t)p[1] << 8); }

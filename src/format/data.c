@@ -45,17 +45,11 @@ struct extent data_named(const struct data *data, uint32_t i) {
   return data_segment(data, fb_u32(fb_table_at(data->named, i), NAMED_DATA_SEGMENT_INDEX, 0));
 }
 
-static uint64_t hash_text(struct text key) { /* FNV-1a */
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (size_t i = 0; i < key.size; i++) hash = (hash ^ (uint8_t)key.data[i]) * 0x100000001b3u;
-  return hash ^ hash >> 32;
-}
-
 /* A slot holds entry + 1; keys are unique, so the first match is the only one. */
 void data_index(struct data *data, uint32_t *slots, uint32_t n_slots) {
   memset(slots, 0, (size_t)n_slots * sizeof *slots);
   for (uint32_t i = 0; i < data->named.n; i++) {
-    uint64_t at = hash_text(data_key(data, i));
+    uint64_t at = text_hash(data_key(data, i));
     while (slots[at % n_slots]) at++;
     slots[at % n_slots] = i + 1;
   }
@@ -65,7 +59,7 @@ void data_index(struct data *data, uint32_t *slots, uint32_t n_slots) {
 
 static bool find_in_index(const struct data *data, struct text key, uint32_t *out) {
   uint32_t entry;
-  for (uint64_t at = hash_text(key); (entry = data->index[at % data->n_index]) != 0; at++) {
+  for (uint64_t at = text_hash(key); (entry = data->index[at % data->n_index]) != 0; at++) {
     if (!text_equal(data_key(data, entry - 1), key)) continue;
     *out = entry - 1;
     return true;
@@ -145,7 +139,7 @@ sconce_status data_verify_unique(const struct data *const *files, uint32_t n_fil
     struct slot slots[SLOTS] = {0};
     for (uint32_t f = 0; f < n_files; f++)
       for (uint32_t i = 0; i < files[f]->named.n; i++) {
-        uint64_t hash = hash_text(data_key(files[f], i));
+        uint64_t hash = text_hash(data_key(files[f], i));
         if (hash / SLOTS % n_rounds == round)
           TRY(insert_key(files, slots, hash, (struct slot){f, i + 1}, err));
       }

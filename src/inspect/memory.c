@@ -2,38 +2,18 @@
  * of a device, and its buffers are added up. */
 #include "inspect/inspect.h"
 
+#include "run/delegate.h"
+
 #include <inttypes.h>
 
 /* Transients are placed pairwise; a graph beyond this is nothing that a GPU would run. */
 enum { VALUES_MAX = 100000 };
 
-/* A bare graph: its own inputs and outputs are the border. */
-static sconce_status build_bare(struct graph *g, const struct vkgraph *vk, sconce_error *err) {
-  uint32_t *map = arena_new(&g->arena, uint32_t, vk->n_values);
-  g->inputs = arena_new(&g->arena, uint32_t, vk->n_inputs);
-  g->outputs = arena_new(&g->arena, uint32_t, vk->n_outputs);
-  if (!map || !g->inputs || !g->outputs)
-    return fail(err, SCONCE_NO_MEMORY, "no memory for %u values", vk->n_values);
-  for (uint32_t i = 0; i < vk->n_values; i++) map[i] = NO_VALUE;
-  TRY(graph_add_delegate(g, vk, map, err));
-  for (uint32_t i = 0; i < vk->n_inputs; i++) {
-    struct value *v = &g->values[g->inputs[i] = map[fb_u32_at(vk->inputs, i)]];
-    if (v->kind == VK_TENSOR) v->tensor.input = true;
-  }
-  for (uint32_t i = 0; i < vk->n_outputs; i++) {
-    struct value *v = &g->values[g->outputs[i] = map[fb_u32_at(vk->outputs, i)]];
-    if (v->kind == VK_TENSOR) v->tensor.output = true;
-  }
-  g->n_inputs = vk->n_inputs;
-  g->n_outputs = vk->n_outputs;
-  return SCONCE_OK;
-}
-
 sconce_status inspect_build(struct inspect *x, struct inspect_method *m, struct graph *g,
                             sconce_error *err) {
   struct draw draw;
   if (x->kind == INSPECT_PROGRAM) return program_graph(g, x->model, &m->m, &draw, err);
-  TRY(build_bare(g, &m->delegates->vk, err));
+  TRY(delegate_build(g, &m->delegates->vk, err));
   return graph_finish(g, err);
 }
 

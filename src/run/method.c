@@ -6,14 +6,17 @@
 
 #include "base/os.h"
 #include "run/convert.h"
+#include "run/delegate.h"
 #include "sconce_dev.h"
 
 #include <inttypes.h>
 
 /* ---- what it looks like ---------------------------------------------------------------------- */
 
+static bool is_bare(const sconce_method *m) { return m->model->bare.size > 0; }
+
 static void describe_border(const struct pte_method *m, uint32_t index, sconce_tensor *out) {
-  struct pte_value v = pte_value(m, index);
+  const struct pte_value v = pte_value(m, index);
   *out = (sconce_tensor){.dtype = SCONCE_INT64};
   if (v.kind == PTE_DOUBLE) out->dtype = SCONCE_FLOAT64;
   if (v.kind == PTE_BOOL) out->dtype = SCONCE_BOOL;
@@ -40,33 +43,40 @@ static sconce_status describe_side(sconce_method *m, struct fb_vec indices, cons
   sconce_tensor *tensors = arena_new(&m->arena, sconce_tensor, indices.n);
   if (!tensors) return fail(err, SCONCE_NO_MEMORY, "no memory for %u tensors", indices.n);
   for (uint32_t i = 0; i < indices.n; i++) {
-    describe_border(&m->program, (uint32_t)fb_i32_at(indices, i), &tensors[i]);
+    if (is_bare(m))
+      delegate_border(&m->delegate, fb_u32_at(indices, i), &tensors[i]);
+    else
+      describe_border(&m->program, (uint32_t)fb_i32_at(indices, i), &tensors[i]);
     TRY(check_border(&tensors[i], &m->graph.values[ids[i]], side, i, err));
   }
   *out = tensors;
   return SCONCE_OK;
 }
 
+static bool is_dynamic(const struct pte_method *m, uint32_t input) {
+  const struct pte_value v = pte_value(m, (uint32_t)fb_i32_at(m->inputs, input));
+  return v.kind == PTE_TENSOR && v.tensor.dynamism != PTE_STATIC;
+}
+
+/* A delegate's graph does not say which dims change: any of them may. */
 static sconce_status find_dynamic(sconce_method *m, sconce_error *err) {
-  const struct pte_method *p = &m->program;
-  bool *dynamic = arena_new(&m->arena, bool, p->n_inputs);
-  if (!dynamic) return fail(err, SCONCE_NO_MEMORY, "no memory for %u inputs", p->n_inputs);
-  for (uint32_t i = 0; i < p->n_inputs; i++) {
-    struct pte_value v = pte_value(p, (uint32_t)fb_i32_at(p->inputs, i));
-    dynamic[i] = v.kind == PTE_TENSOR && v.tensor.dynamism != PTE_STATIC;
-  }
+  const uint32_t n = m->graph.n_inputs;
+  bool *dynamic = arena_new(&m->arena, bool, n);
+  if (!dynamic) return fail(err, SCONCE_NO_MEMORY, "no memory for %u inputs", n);
+  for (uint32_t i = 0; i < n; i++) dynamic[i] = is_bare(m) || is_dynamic(&m->program, i);
   m->info.dynamic = dynamic;
   return SCONCE_OK;
 }
 
 static sconce_status describe(sconce_method *m, sconce_error *err) {
-  const struct pte_method *p = &m->program;
+  const struct fb_vec inputs = is_bare(m) ? m->delegate.inputs : m->program.inputs;
+  const struct fb_vec outputs = is_bare(m) ? m->delegate.outputs : m->program.outputs;
   TRY(find_dynamic(m, err));
-  m->info.n_inputs = p->n_inputs;
-  m->info.n_outputs = p->n_outputs;
+  m->info.n_inputs = m->graph.n_inputs;
+  m->info.n_outputs = m->graph.n_outputs;
   m->info.can_draw = m->draw.token != NO_VALUE;
-  TRY(describe_side(m, p->inputs, m->graph.inputs, "input", &m->info.inputs, err));
-  return describe_side(m, p->outputs, m->graph.outputs, "output", &m->info.outputs, err);
+  TRY(describe_side(m, inputs, m->graph.inputs, "input", &m->info.inputs, err));
+  return describe_side(m, outputs, m->graph.outputs, "output", &m->info.outputs, err);
 }
 
 static const uint64_t DEVICE_BYTES = UINT64_C(64) << 30, WEIGHTS_SLACK = UINT64_C(64) << 20;
@@ -102,7 +112,7 @@ static sconce_status begin_load(sconce_method *m, sconce_error *err) {
   TRY(graph_finish(&m->graph, err));
   TRY(check_budget(m, err));
   TRY(describe(m, err));
-  TRY(rehearse(&m->graph, &m->draw, &m->program, &calls, err));
+  TRY(rehearse(&m->graph, &m->draw, m->info.dynamic, &calls, err));
   TRY(shared_begin(&m->shared, gpu, &m->model->weights, &m->graph, err));
   m->kernels_all = calls.n;
   TRY(gpu_compile_begin(gpu, calls.rows, calls.n, &m->compile, err));
@@ -146,7 +156,19 @@ static sconce_method *find(sconce_model *model, const char *name) {
   return NULL;
 }
 
+static sconce_status build_bare(sconce_method *m, const char *name, sconce_error *err) {
+  sconce_model *model = m->model;
+  if (strcmp(name, "forward") != 0)
+    return fail(err, SCONCE_BAD_ARGUMENT, "no method '%s': a delegate alone has 'forward'", name);
+  m->info.name = model->info.methods[0];
+  TRY(model_graph(model, model->bare, &m->delegate, err));
+  TRY(delegate_build(&m->graph, &m->delegate, err));
+  TRY(program_want_scalars(&m->graph, &m->wanted, err));
+  return draw_add(&m->graph, &m->draw, err);
+}
+
 static sconce_status build(sconce_method *m, const char *name, sconce_error *err) {
+  if (is_bare(m)) return build_bare(m, name, err);
   if (!pte_find_method(&m->model->pte, text_of(name), &m->program))
     return fail(err, SCONCE_BAD_ARGUMENT, "no method '%s'", name);
   m->info.name = m->program.name.data;

@@ -54,12 +54,33 @@ static sconce_status read_data(sconce_model *m, uint32_t i, struct extent whole,
   return index_keys(m, &ptd->data, err);
 }
 
+static bool find_named(void *model, struct text key, struct extent *out) {
+  sconce_model *m = model;
+  return ptd_lookup(&m->source, key, out) || named_lookup(&m->named, key, out);
+}
+
+sconce_status model_graph(sconce_model *m, struct extent blob, struct vkgraph *out,
+                          sconce_error *err) {
+  sconce_status status = vkgraph_open(out, blob, (struct data_lookup){find_named, m}, err);
+  if (m->named.no_memory) return fail(err, SCONCE_NO_MEMORY, "no memory for keys of named data");
+  return status;
+}
+
+static sconce_status program_front(struct extent file, uint64_t *size, sconce_error *err) {
+  return vkgraph_probe(extent_held(file)) ? vkgraph_front(file, size, err)
+                                          : pte_front(file, size, err);
+}
+
 static sconce_status read_program(sconce_model *m, struct extent whole, bool *done,
                                   sconce_error *err) {
   struct extent bytes;
   TRY(read_front(m, &m->sources[0], whole, PTE_HEAD_SIZE, &m->files[0].head, &m->files[0].front,
-                 pte_front, &bytes, done, err));
+                 program_front, &bytes, done, err));
   if (!*done) return SCONCE_OK;
+  if (vkgraph_probe(extent_held(bytes))) {
+    m->bare = bytes;
+    return SCONCE_OK;
+  }
   TRY(pte_open(&m->pte, bytes, err));
   return index_keys(m, &m->pte.data, err);
 }
@@ -131,6 +152,9 @@ struct extent model_blob(const sconce_model *m, struct extent blob) {
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static sconce_status name_methods(sconce_model *m, sconce_error *err) {
+  static const char *const forward[] = {"forward"};
+  m->info = (sconce_model_info){1, forward};
+  if (m->bare.size) return SCONCE_OK;
   const char **names = arena_new(&m->arena, const char *, m->pte.n_methods);
   if (!names) return fail(err, SCONCE_NO_MEMORY, "no memory for %u names", m->pte.n_methods);
   for (uint32_t i = 0; i < m->pte.n_methods; i++)
@@ -164,8 +188,10 @@ static sconce_status open_sources(sconce_model *m, const sconce_model_desc *desc
   if (desc->n_data_files > PTD_MAX_FILES || (desc->n_data_files && !desc->data_files))
     return fail(err, SCONCE_BAD_ARGUMENT, "%u data files, at most %d", desc->n_data_files,
                 PTD_MAX_FILES);
+  if (!desc->named_data.find != !desc->named_data.read)
+    return fail(err, SCONCE_BAD_ARGUMENT, "named_data has one of find and read, it needs both");
   m->n_files = 1 + desc->n_data_files;
-  m->sources = arena_new(&m->arena, struct source, m->n_files);
+  m->sources = arena_new(&m->arena, struct source, m->n_files + 1);
   m->files = arena_new(&m->arena, struct model_file, m->n_files);
   m->data_files = arena_new(&m->arena, struct ptd, desc->n_data_files);
   if (!m->sources || !m->files || !m->data_files)
@@ -179,6 +205,8 @@ static sconce_status open_sources(sconce_model *m, const sconce_model_desc *desc
     TRY(source_open(&m->sources[i], &file, &m->arena.allocator, err));
     m->n_sources = i + 1;
   }
+  named_init(&m->named, &desc->named_data, &m->sources[m->n_files], m->n_files, &m->arena);
+  m->n_sources++;
   return SCONCE_OK;
 }
 
@@ -297,8 +325,7 @@ sconce_status sconce_model_poll(sconce_model *m, sconce_progress *progress, scon
 sconce_status sconce_model_give(sconce_model *m, uint32_t file, uint64_t offset, const void *data,
                                 size_t size, sconce_error *err) {
   if (!m || (!data && size)) return fail(err, SCONCE_BAD_ARGUMENT, "model or data is NULL");
-  if (file >= m->n_sources)
-    return fail(err, SCONCE_BAD_ARGUMENT, "file %u of %u", file, m->n_sources);
+  if (file >= m->n_files) return fail(err, SCONCE_BAD_ARGUMENT, "file %u of %u", file, m->n_files);
   LOCKED(m->device->gpu, source_give(&m->sources[file], offset, data, size, err));
 }
 

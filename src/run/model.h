@@ -5,6 +5,7 @@
 #include "format/ptd.h"
 #include "run/device.h"
 #include "run/draw.h"
+#include "run/named.h"
 #include "run/rehearse.h"
 #include "run/shared.h"
 
@@ -23,14 +24,16 @@ struct model_blob {
 struct sconce_model {
   sconce_device *device; /* NULL: opened by model_open, for looking only */
   struct arena arena;
-  struct source *sources; /* (n_files) the program's, then those of data files */
+  struct source *sources; /* (n_files + 1) the program's, those of data files, named data */
   struct model_file *files;
   uint32_t n_files, n_sources; /* sources that were opened */
   uint32_t n_read;             /* files that were read */
   struct ptd *data_files;
   struct ptd_set data;
   struct pte pte;
+  struct extent bare; /* the program is this delegate's blob alone; size 0: it is a .pte */
   struct ptd_source source;
+  struct named named;
   struct model_blob *blobs; /* by place in the file, each once */
   uint32_t n_blobs, n_blobs_read;
   bool counted; /* blobs are known */
@@ -51,6 +54,9 @@ SCONCE_CHECK sconce_status model_open(sconce_model **out, const sconce_allocator
 bool model_drop(sconce_model *m);
 /* The same blob, with its graph in memory. */
 struct extent model_blob(const sconce_model *m, struct extent blob);
+/* A delegate's graph; its named data is in a file, or comes through the caller's functions. */
+SCONCE_CHECK sconce_status model_graph(sconce_model *m, struct extent blob, struct vkgraph *out,
+                                       sconce_error *err);
 /* Fills progress->wants; false: no source waits for bytes. */
 bool model_wants(const sconce_model *m, sconce_progress *progress);
 
@@ -74,6 +80,10 @@ SCONCE_CHECK sconce_status program_read(struct graph *g, sconce_model *model,
                                         struct host_constant **wanted, bool *done,
                                         sconce_error *err);
 
+/* Constants whose elements the host needs for scalars join *wanted. */
+SCONCE_CHECK sconce_status program_want_scalars(struct graph *g, struct host_constant **wanted,
+                                                sconce_error *err);
+
 /* Both and graph_finish, for tools: at once, from files whose bytes are at hand. */
 SCONCE_CHECK sconce_status program_graph(struct graph *g, sconce_model *model,
                                          const struct pte_method *method, struct draw *draw,
@@ -85,7 +95,8 @@ struct sconce_method {
   uint32_t users;             /* those who opened it, and the states */
   struct arena arena;
   struct graph graph;
-  struct pte_method program;
+  struct pte_method program; /* zeroed for a delegate alone; then */
+  struct vkgraph delegate;
   struct draw draw;
   struct host_constant *wanted;
   struct shared shared;

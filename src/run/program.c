@@ -55,12 +55,13 @@ static bool dtype_inside(int scalar_type, enum vk_dtype *out) {
 }
 
 /* A constant that the host reads before the graph is finished. */
-static sconce_status want(struct program *p, uint32_t value, struct extent bytes, int scalar_type) {
-  struct host_constant *c = arena_new(&p->g->arena, struct host_constant, 1);
-  if (!c) return fail(p->err, SCONCE_NO_MEMORY, "no memory for a constant");
+static sconce_status want(struct graph *g, struct host_constant **wanted, uint32_t value,
+                          struct extent bytes, int scalar_type, sconce_error *err) {
+  struct host_constant *c = arena_new(&g->arena, struct host_constant, 1);
+  if (!c) return fail(err, SCONCE_NO_MEMORY, "no memory for a constant");
   *c = (struct host_constant){
-      .next = p->wanted, .value = value, .bytes = bytes, .scalar_type = scalar_type};
-  p->wanted = c;
+      .next = *wanted, .value = value, .bytes = bytes, .scalar_type = scalar_type};
+  *wanted = c;
   return SCONCE_OK;
 }
 
@@ -72,7 +73,7 @@ static sconce_status constant_bytes(struct program *p, const struct pte_tensor *
   to->bytes = bytes;
   if (t->shape.scalar_type != SCALAR_LONG && t->shape.scalar_type != SCALAR_DOUBLE)
     return SCONCE_OK;
-  return want(p, value, bytes, t->shape.scalar_type);
+  return want(p->g, &p->wanted, value, bytes, t->shape.scalar_type, p->err);
 }
 
 static bool contiguous(const struct data_shape *s) {
@@ -127,7 +128,7 @@ static sconce_status recast(struct program *p, uint32_t index, enum vk_dtype dty
   if (t->constant && dtype == VK_FLOAT16 && !said.planned && initial_bytes(p, &said, &bytes)) {
     /* once, on the host; what has a place in memory may yet change */
     g->values[*out].tensor.constant = true;
-    return want(p, *out, bytes, said.shape.scalar_type);
+    return want(g, &p->wanted, *out, bytes, said.shape.scalar_type, p->err);
   }
   const uint32_t none = graph_add_value(g, VK_NULL, p->err);
   if (none == NO_VALUE) return SCONCE_NO_MEMORY;
@@ -413,8 +414,7 @@ static sconce_status add_delegate(struct program *p, const struct pte_instructio
                 "WebGPUPartitioner",
                 call->index, TEXT(d.id));
   struct vkgraph vk;
-  struct data_lookup named = {ptd_lookup, &p->model->source};
-  TRY(vkgraph_open(&vk, model_blob(p->model, d.blob), named, p->err));
+  TRY(model_graph(p->model, model_blob(p->model, d.blob), &vk, p->err));
   if (call->args.n < vk.n_inputs)
     return fail(p->err, SCONCE_BAD_GRAPH, "%u arguments for %u inputs and %u outputs", call->args.n,
                 vk.n_inputs, vk.n_outputs);
@@ -531,8 +531,8 @@ static sconce_status set_border(struct program *p, struct fb_vec indices, bool i
 }
 
 /* Scalars that come from constants: the host looks at their elements. */
-static sconce_status want_scalars(struct program *p) {
-  const struct graph *g = p->g;
+sconce_status program_want_scalars(struct graph *g, struct host_constant **wanted,
+                                   sconce_error *err) {
   for (uint32_t i = 0; i < g->n_nodes; i++) {
     const struct node *n = &g->nodes[i];
     const uint32_t id = n->op->flags & OP_READS ? arg_id(n, 0) : NO_VALUE;
@@ -540,9 +540,9 @@ static sconce_status want_scalars(struct program *p) {
     const struct tensor *t = &g->values[id].tensor;
     if (!t->constant || t->written || t->bytes.held == t->bytes.size) continue;
     if (t->bytes.size > HOST_READ_MAX)
-      return fail(p->err, SCONCE_UNSUPPORTED, "a scalar from a constant of %" PRIu64 " bytes",
+      return fail(err, SCONCE_UNSUPPORTED, "a scalar from a constant of %" PRIu64 " bytes",
                   t->bytes.size);
-    TRY(want(p, id, t->bytes, -1));
+    TRY(want(g, wanted, id, t->bytes, -1, err));
   }
   return SCONCE_OK;
 }
@@ -576,7 +576,7 @@ sconce_status program_build(struct graph *g, sconce_model *model, const struct p
   TRY(set_border(&p, method->outputs, false, &g->outputs));
   g->n_inputs = method->n_inputs;
   g->n_outputs = method->n_outputs;
-  TRY(want_scalars(&p));
+  TRY(program_want_scalars(g, &p.wanted, err));
   *wanted = p.wanted;
   return draw_add(g, draw, err);
 }

@@ -18,10 +18,10 @@ struct stage {
   struct graph *g;
   const struct draw *draw;
   struct rehearsal *out;
-  bool *dynamic;      /* by input: the file says that its dims change */
-  uint8_t **elements; /* by input; NULL where no scalar is read from it */
-  uint64_t scalar;    /* in elements now */
-  uint64_t limit;     /* the largest that their dtypes hold; 0: none is read */
+  const bool *dynamic; /* by input */
+  uint8_t **elements;  /* by input; NULL where no scalar is read from it */
+  uint64_t scalar;     /* in elements now */
+  uint64_t limit;      /* the largest that their dtypes hold; 0: none is read */
   uint32_t played;
 };
 
@@ -96,7 +96,8 @@ static uint32_t most(const struct stage *s, uint32_t axis) {
   uint32_t dim = 0;
   for (uint32_t i = 0; i < s->g->n_inputs; i++) {
     const struct value *v = &s->g->values[s->g->inputs[i]];
-    if (s->dynamic[i] && axis < v->tensor.rank && v->tensor.dim_max[axis] > dim)
+    if (v->kind == VK_TENSOR && s->dynamic[i] && axis < v->tensor.rank &&
+        v->tensor.dim_max[axis] > dim)
       dim = v->tensor.dim_max[axis];
   }
   return dim;
@@ -129,13 +130,11 @@ static void limit(struct stage *s, enum vk_dtype dtype) {
   if (!s->limit || largest < s->limit) s->limit = largest;
 }
 
-static sconce_status stage_init(struct stage *s, const struct pte_method *method,
-                                struct arena *scratch, sconce_error *err) {
+static sconce_status stage_init(struct stage *s, struct arena *scratch, sconce_error *err) {
   const struct graph *g = s->g;
   bool *read = arena_new(scratch, bool, g->n_values);
-  s->dynamic = arena_new(scratch, bool, g->n_inputs);
   s->elements = arena_new(scratch, uint8_t *, g->n_inputs);
-  if (!read || !s->dynamic || !s->elements)
+  if (!read || !s->elements)
     return fail(err, SCONCE_NO_MEMORY, "no memory for %u inputs", g->n_inputs);
   for (uint32_t i = 0; i < g->n_nodes; i++)
     if (g->nodes[i].op->flags & OP_READS && g->nodes[i].args[0] != NO_VALUE)
@@ -143,8 +142,6 @@ static sconce_status stage_init(struct stage *s, const struct pte_method *method
   for (uint32_t i = 0; i < g->n_inputs; i++) {
     const struct value *v = &g->values[g->inputs[i]];
     if (v->kind != VK_TENSOR) continue;
-    struct pte_value said = pte_value(method, (uint32_t)fb_i32_at(method->inputs, i));
-    s->dynamic[i] = said.kind == PTE_TENSOR && said.tensor.dynamism != PTE_STATIC;
     const uint64_t nbytes = tensor_nbytes_max(&v->tensor);
     if (!read[g->inputs[i]] || nbytes == 0 || nbytes > HOST_READ_MAX) continue;
     s->elements[i] = arena_alloc(scratch, (size_t)nbytes, 1, 8);
@@ -154,13 +151,13 @@ static sconce_status stage_init(struct stage *s, const struct pte_method *method
   return SCONCE_OK;
 }
 
-sconce_status rehearse(struct graph *g, const struct draw *draw, const struct pte_method *method,
+sconce_status rehearse(struct graph *g, const struct draw *draw, const bool *dynamic,
                        struct rehearsal *out, sconce_error *err) {
   struct arena scratch;
   arena_init(&scratch, &g->arena.allocator);
   out->n = 0;
-  struct stage stage = {.g = g, .draw = draw, .out = out};
-  sconce_status status = stage_init(&stage, method, &scratch, err);
+  struct stage stage = {.g = g, .draw = draw, .out = out, .dynamic = dynamic};
+  sconce_status status = stage_init(&stage, &scratch, err);
   if (status == SCONCE_OK) status = play_all(&stage, err);
   for (uint32_t i = 0; stage.elements && i < g->n_inputs; i++)
     if (stage.elements[i]) g->values[g->inputs[i]].tensor.host = NULL;

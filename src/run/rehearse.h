@@ -2,7 +2,6 @@
 #ifndef RUN_REHEARSE_H
 #define RUN_REHEARSE_H
 
-#include "format/pte.h"
 #include "run/draw.h"
 
 enum { REHEARSED_MAX = 128 }; /* a Llama has 30; what comes after is compiled when it is needed */
@@ -13,10 +12,9 @@ struct rehearsal {
 };
 
 /* After graph_finish; the graph is as before, ready for its first call. Plans calls at the maximum
- * dims, with a dynamic dim of 1, 2, 4 …, with scalars from 0 upwards as far as they are accepted,
- * with a token chosen greedily and drawn. A call that cannot be planned is none. */
-SCONCE_CHECK sconce_status rehearse(struct graph *g, const struct draw *draw,
-                                    const struct pte_method *method, struct rehearsal *out,
-                                    sconce_error *err);
+ * dims, with a dim of dynamic inputs at 1, 2, 4 …, with scalars from 0 upwards as far as they are
+ * accepted, with a token chosen greedily and drawn. A call that cannot be planned is none. */
+SCONCE_CHECK sconce_status rehearse(struct graph *g, const struct draw *draw, const bool *dynamic,
+                                    struct rehearsal *out, sconce_error *err);
 
 #endif

@@ -155,6 +155,21 @@ static sconce_status check_scalar(const struct value *v, uint32_t i, const sconc
   return SCONCE_OK;
 }
 
+/* A live scalar. */
+static sconce_status set_number(struct border *b, uint32_t i, const sconce_tensor *t,
+                                sconce_error *err) {
+  int32_t number;
+  if (t->rank != 0 || t->size != sconce_dtype_size(t->dtype) || !t->data)
+    return fail(err, SCONCE_BAD_ARGUMENT, "input %u is a scalar", i);
+  sconce_status status = convert_in(VK_INT32, &number, t->dtype, t->data, 1, err);
+  if (status != SCONCE_OK) {
+    error_prefix(err, "input %u: ", i);
+    return status;
+  }
+  b->number = number;
+  return SCONCE_OK;
+}
+
 sconce_status sconce_state_set_input(sconce_state *s, uint32_t i, const sconce_tensor *t,
                                      sconce_error *err) {
   if (!s || !t) return fail(err, SCONCE_BAD_ARGUMENT, "state or tensor is NULL");
@@ -163,7 +178,7 @@ sconce_status sconce_state_set_input(sconce_state *s, uint32_t i, const sconce_t
   struct border *b = &s->inputs[i];
   struct value *v = &s->graph.values[b->value];
   if (v->kind != VK_TENSOR) {
-    TRY(check_scalar(v, i, t, err));
+    TRY(s->method->info.dynamic[i] ? set_number(b, i, t, err) : check_scalar(v, i, t, err));
     b->set = true;
     return SCONCE_OK;
   }
@@ -263,8 +278,13 @@ static sconce_status plan(sconce_state *s, const sconce_draw *draw, sconce_error
   for (uint32_t i = 0; i < s->graph.n_inputs; i++) {
     struct border *b = &s->inputs[i];
     struct value *v = &s->graph.values[b->value];
-    if (v->kind != VK_TENSOR) continue;
+    const bool number = v->kind == VK_SYMINT && s->method->info.dynamic[i];
+    if (v->kind != VK_TENSOR && !number) continue;
     if (!b->set) return fail(err, SCONCE_BAD_ARGUMENT, "input %u was never set", i);
+    if (number) {
+      TRY(graph_set_symint(&s->graph, b->value, b->number, err));
+      continue;
+    }
     v->tensor.host = b->fed ? NULL : b->bytes;
     TRY(graph_set_dims(&s->graph, b->value, b->live, v->tensor.rank, err));
     if ((b->fresh || b->fed) && v->stamp != s->graph.call)

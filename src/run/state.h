@@ -10,10 +10,11 @@ struct border {
   uint32_t value;                 /* of the graph */
   sconce_tensor bound;            /* dtype and upper bounds as the program says; data NULL */
   uint32_t live[SCONCE_MAX_RANK]; /* input: dims as last set */
-  void *bytes; /* input: elements in the graph's dtype; output: converted, or NULL */
-  bool set;    /* input: has data */
-  bool fresh;  /* input: changed since it was last written to the device */
-  bool fed;    /* input: its elements came from an output and are on the device alone */
+  void *bytes;    /* input: elements in the graph's dtype; output: converted, or NULL */
+  int32_t number; /* input: of a live scalar */
+  bool set;       /* input: has data */
+  bool fresh;     /* input: changed since it was last written to the device */
+  bool fed;       /* input: its elements came from an output and are on the device alone */
 };
 
 struct sconce_state {
