@@ -38,7 +38,7 @@ def names():
             found = re.findall(r'\{\s*"([^"]+)"', table)
             found += " ".join(re.findall(r'\.also = "([^"]+)"', table)).split()
             for name in found:
-                if "." in name or path.parent.name == "symint":  # the rest are rows of kernel tables
+                if "." in name or "::" in name or path.parent.name == "symint":  # the rest are rows of kernel tables
                     yield path.parent.name, name
 
 

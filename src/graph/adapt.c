@@ -1,6 +1,7 @@
 /* See adapt.h. */
 #include "graph/adapt.h"
 
+#include <math.h>
 #include <string.h>
 
 static const struct value *value_of(const struct graph *g, uint32_t id) {
@@ -127,6 +128,25 @@ static enum vk_dtype made_dtype(const struct graph *g, const struct op *op, cons
   return op->flags & OP_DIVIDES && !rounds && !is_float(dtype) ? VK_FLOAT32 : dtype;
 }
 
+/* Has the operator kernels for these elements? */
+static bool has_kernels(const struct op *op, enum vk_dtype dtype) {
+  for (const struct kernel *const *table = op->tables; *table; table++)
+    for (const struct kernel *row = *table; row->name; row++)
+      if (!row->dtypes || row->dtypes >> dtype & 1) return true;
+  return false;
+}
+
+/* A comparison sees its argument as it is, unless the number beside it is a fraction. */
+static enum vk_dtype followed_dtype(const struct graph *g, const struct op *op,
+                                    const uint32_t *args, uint32_t n_args) {
+  const enum vk_dtype of = g->values[args[0]].tensor.dtype;
+  const struct value *number = n_args == 3 ? value_of(g, args[1]) : NULL;
+  const bool fraction = number && number->kind == VK_DOUBLE && floor(number->d) != number->d;
+  enum vk_dtype dtype = g->values[args[n_args - 1]].tensor.dtype;
+  if (op->flags & OP_COMPARES) dtype = fraction && !is_float(of) ? VK_FLOAT32 : of;
+  return has_kernels(op, dtype) ? dtype : VK_INT32;
+}
+
 sconce_status adapt(struct graph *g, const struct op *op, const uint32_t *args, uint32_t n_args,
                     struct adapted *out, sconce_error *err) {
   if (n_args > ADAPTED_MAX)
@@ -142,6 +162,12 @@ sconce_status adapt(struct graph *g, const struct op *op, const uint32_t *args, 
     TRY(adapt_operands(g, op, out->args, dtype, err));
     const enum vk_dtype said = made;
     made = made_dtype(g, op, args, n_args, dtype);
+    beside |= made != said;
+  }
+  if (op->flags & OP_FOLLOWS && is_tensor(g, args[0])) {
+    const enum vk_dtype dtype = followed_dtype(g, op, args, n_args), said = made;
+    TRY(cast(g, &out->args[0], dtype, err));
+    made = op->flags & OP_COMPARES ? VK_BOOL : dtype;
     beside |= made != said;
   }
   if (!beside) return SCONCE_OK;

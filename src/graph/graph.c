@@ -282,6 +282,7 @@ sconce_status graph_add_node(struct graph *g, struct text name, uint32_t index,
   const struct op *op = slot_of(g->op_names, name)->op;
   if (!op || op_is_ours(op))
     return fail(err, SCONCE_UNSUPPORTED, "this build has no such operator");
+  if (op->refused) return fail(err, SCONCE_UNSUPPORTED, "%s", op->refused);
   uint32_t fewer[ARGS_MAX];
   if (op->flags & OP_LIST && n_args > op->n_args && n_args <= ARGS_MAX &&
       n_args - repeated_results(g, args, n_args) == op->n_args) {

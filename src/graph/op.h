@@ -31,6 +31,7 @@ enum op_flags {
   OP_COMPARES = 128, /* …and is bool */
   OP_DIVIDES = 256,  /* …and is a float, unless argument 2 says how to round */
   OP_SELF = 512,     /* may be given its result as an argument */
+  OP_FOLLOWS = 1024, /* argument 0 takes the dtype that the result says, if kernels have it */
 };
 
 /* A node that is to become others. */
@@ -56,10 +57,13 @@ struct op {
   uint32_t code;    /* which of its family it is, in the family's own terms */
   uint32_t unbound; /* bit i: argument i is never bound itself, at most a packed copy of it */
   const struct kernel *const *tables; /* all that choose may take for it; ends with NULL */
+  const char *refused; /* why no build runs it, in a sentence; all else is then empty */
 };
 #define TABLES(...) ((const struct kernel *const[]){__VA_ARGS__, NULL})
 /* Only passes make one; its parts have the shapes. */
-static inline bool op_is_fused(const struct op *op) { return !op->shape && !op->expand; }
+static inline bool op_is_fused(const struct op *op) {
+  return !op->shape && !op->expand && !op->refused;
+}
 /* No file can name it. */
 static inline bool op_is_ours(const struct op *op) { return op_is_fused(op) || op->flags & OP_OWN; }
 extern const struct op *const op_families[]; /* ops/registry.c: lists that end with an empty row */

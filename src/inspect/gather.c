@@ -82,7 +82,7 @@ struct counter {
 static const char *runs_of(struct text name) {
   if (text_is(name, "et_vk.prepack.default")) return "load"; /* graph_add_node's own */
   const struct op *op = op_find(name);
-  if (!op || op_is_ours(op)) return NULL;
+  if (!op || op_is_ours(op) || op->refused) return NULL;
   return op->flags & OP_HOST ? "host" : op->flags & OP_VIEW ? "view" : "gpu";
 }
 

@@ -24,6 +24,7 @@
   X(linear_q8) \
   X(linear_qcs4w) \
   X(moments) \
+  X(pad) \
   X(permute) \
   X(pool) \
   X(pool_back) \
@@ -48,6 +49,7 @@
   X(train_backward) \
   X(train_loss) \
   X(train_requant) \
+  X(triangle) \
   X(unary) \
   X(unfold) \
   X(upsample) \

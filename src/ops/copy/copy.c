@@ -88,13 +88,17 @@ static sconce_status view(struct plan *p, const struct node *n) {
   return set_dims(p, out_id(n), dims, rank);
 }
 
-/* [x, dims, out]: drops those of the dims that the file fixes at 1; a live 1 is still a dim. */
+/* [x, dims or a dim, out]: drops those of the dims that the file fixes at 1; a live 1 is still a
+ * dim. */
 static sconce_status squeeze(struct plan *p, const struct node *n) {
   const struct tensor *x;
   TRY(arg_tensor(p, n, 0, &x));
   int64_t list[RANK_MAX];
   uint32_t count, dims[RANK_MAX], rank = 0, drop = 0;
-  TRY(arg_ints(p, n, 1, list, RANK_MAX, &count));
+  if (arg_is_int(p, n, 1, list))
+    count = 1;
+  else
+    TRY(arg_ints(p, n, 1, list, RANK_MAX, &count));
   for (uint32_t i = 0; i < count; i++) {
     int64_t dim = list[i] < 0 ? list[i] + x->rank : list[i];
     if (dim < 0 || dim >= x->rank)
@@ -167,10 +171,16 @@ static sconce_status emit(struct plan *p, const struct node *n) {
 
 const struct op ops_copy[] = {
     VIEW("aten.view_copy.default", "aten::view_copy.out", view, 3),
-    VIEW("aten.squeeze_copy.dims", "aten::squeeze_copy.dims_out", squeeze, 3),
+    VIEW("aten.squeeze_copy.dims",
+         "aten::squeeze_copy.dims_out aten.squeeze_copy.dim aten::squeeze_copy.dim_out", squeeze,
+         3),
     VIEW("aten.unsqueeze_copy.default", "aten::unsqueeze_copy.out", unsqueeze, 3),
     VIEW("aten.clone.default", "aten::clone.out", shape_same, 3),
-    VIEW("aten.alias_copy.default", "aten::alias_copy.out", shape_same, 2),
+    VIEW("aten.alias_copy.default",
+         "aten::alias_copy.out aten.detach_copy.default aten::detach_copy.out "
+         "aten.lift_fresh_copy.default aten::lift_fresh_copy.out et_copy::_h2d_copy.out "
+         "et_copy::_d2h_copy.out",
+         shape_same, 2),
     VIEW("dim_order_ops._clone_dim_order.default", "dim_order_ops::_clone_dim_order.out",
          shape_same, 4),
     CAST("aten._to_copy.default", 8),

@@ -71,12 +71,20 @@ static sconce_status emit_scalar(struct plan *p, const struct node *n) {
   return emit_values(p, n, value, 0);
 }
 
-/* [start, end, step, …, out] */
+/* [end, out], or [start, end, step, …, out] */
+static sconce_status range_of(struct plan *p, const struct node *n, double *start, double *end,
+                              double *step) {
+  *start = 0;
+  *step = 1;
+  if (n->n_args == 2) return arg_float(p, n, 0, end);
+  TRY(arg_float_or(p, n, 0, 0, start));
+  TRY(arg_float(p, n, 1, end));
+  return arg_float_or(p, n, 2, 1, step);
+}
+
 static sconce_status arange_shape(struct plan *p, const struct node *n) {
-  double start, end, step;
-  TRY(arg_float_or(p, n, 0, 0, &start));
-  TRY(arg_float(p, n, 1, &end));
-  TRY(arg_float_or(p, n, 2, 1, &step));
+  double start, end = 0, step;
+  TRY(range_of(p, n, &start, &end, &step));
   double count = ceil((end - start) / step);
   if (step == 0 || !(count >= 0 && count <= UINT32_MAX))
     return fail(p->err, SCONCE_BAD_ARGUMENT, "from %g to %g in steps of %g", start, end, step);
@@ -84,9 +92,8 @@ static sconce_status arange_shape(struct plan *p, const struct node *n) {
 }
 
 static sconce_status arange_emit(struct plan *p, const struct node *n) {
-  double start, step;
-  TRY(arg_float_or(p, n, 0, 0, &start));
-  TRY(arg_float_or(p, n, 2, 1, &step));
+  double start, end = 0, step;
+  TRY(range_of(p, n, &start, &end, &step));
   return emit_values(p, n, start, step);
 }
 
@@ -110,6 +117,7 @@ const struct op ops_fill[] = {
     FILL("dim_order_ops::_empty_dim_order.out", shape_sizes, emit, ZERO, 3),
     FILL("aten.fill.Scalar", shape_same, emit, GIVEN, 3),
     FILL("aten::fill.Scalar_out", shape_same, emit, GIVEN, 3),
+    FILL("aten::arange.out", arange_shape, arange_emit, GIVEN, 2),
     FILL("aten::arange.start_out", arange_shape, arange_emit, GIVEN, 4),
     FILL("aten.zeros_like.default", shape_same, emit, ZERO, 7),
     FILL("aten.ones_like.default", shape_same, emit, ONE, 7),

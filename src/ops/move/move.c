@@ -115,8 +115,9 @@ sconce_status move_emit(struct plan *p, const struct node *n, struct move *m, ui
     return fail(p->err, SCONCE_UNSUPPORTED, "%s becomes %s", tensor_text(from, one),
                 tensor_text(to, two));
   uint32_t size = vk_dtype_size(to->dtype);
-  merge(m);
-  uint32_t unit = divisible(m, 16 / size) ? 16 : divisible(m, 4 / size) ? 4 : size;
+  if (!m->edge) merge(m); /* an edge is one of its dim alone */
+  uint32_t unit = size;
+  if (!m->edge) unit = divisible(m, 16 / size) ? 16 : divisible(m, 4 / size) ? 4 : size;
   widen(m, unit < 4 ? 1 : unit / size);
   uint64_t numel = 1, first, end;
   for (uint32_t i = 0; i < m->rank; i++) numel *= m->dims[i];
@@ -129,7 +130,8 @@ sconce_status move_emit(struct plan *p, const struct node *n, struct move *m, ui
                           .rank = m->rank,
                           .base = (uint32_t)m->base,
                           .fill = repeated(m->fill, size),
-                          .keep = m->keep};
+                          .keep = m->keep,
+                          .edge = m->edge};
   memcpy(u.dims, m->dims, sizeof u.dims);
   memcpy(u.size, m->size, sizeof u.size);
   for (uint32_t i = 0; i < m->rank; i++) {

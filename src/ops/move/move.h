@@ -5,16 +5,19 @@
 #include "graph/op.h"
 
 enum { MOVE_MAX = 12 };
+/* As move.wgsl counts them. */
+enum move_edge { EDGE_FILL, EDGE_REFLECTED, EDGE_NEAREST, EDGE_AGAIN };
 
 /* Every element of y, in coordinates c of y's dims (of which some may be split), takes
  * x[base + sum((c - from) * stride)]; where c - from is outside 0 … size - 1 it takes the fill, or
- * keeps what it has. */
+ * keeps what it has, or takes another element of the same dim. */
 struct move {
   uint32_t rank;
   uint32_t dims[MOVE_MAX], size[MOVE_MAX];
   int64_t from[MOVE_MAX], stride[MOVE_MAX], base; /* elements */
   uint32_t fill;                                  /* bits of one element */
   bool keep;
+  enum move_edge edge; /* not with keep */
 };
 
 extern const struct kernel move_kernels[];

@@ -1,5 +1,5 @@
 // y[c] = x[base + sum((c - start) * stride)] where 0 <= c - start < size in every dim of y, else the
-// fill value or, if `keep`, what y has there: slices, permutations, repeats, pads, concatenations.
+// fill value or, if `keep`, what y has there, or what an edge says: slices, permutations, repeats, pads, concatenations.
 // One thread per unit of y (ELEMS elements of BITS bits): it owns whole words also where rows end.
 // uses: grid
 override WG: u32 = 64u;
@@ -13,7 +13,7 @@ struct Params {
   base: u32,  // elements of x
   fill: u32,  // bits of an element
   keep: u32,
-  pad: u32,
+  edge: u32, // what lies outside, see `beyond`
   dims: array<vec4<u32>, 3>,   // outermost first
   start: array<vec4<u32>, 3>,  // modulo 2^32: negative ones crop
   size: array<vec4<u32>, 3>,
@@ -26,6 +26,17 @@ struct Params {
 const ELEMS = 32u / BITS;
 const NOWHERE = 0xffffffffu;
 
+// Where a coordinate outside 0 … size - 1 (modulo 2^32) leads to.
+fn beyond(c: u32, size: u32) -> u32 {
+  let before = bitcast<i32>(c) < 0;
+  switch (p.edge) {
+    case 1u: { return select(2u * (size - 1u) - c, 0u - c, before); } // reflected
+    case 2u: { return select(size - 1u, 0u, before); }                // the nearest
+    case 3u: { return select(c - size, c + size, before); }           // round again
+    default: { return c; }
+  }
+}
+
 // The element of x that element e of y takes.
 fn source(e: u32) -> u32 {
   var rest = e;
@@ -34,10 +45,14 @@ fn source(e: u32) -> u32 {
     let word = (d - 1u) / 4u;
     let lane = (d - 1u) % 4u;
     let dim = p.dims[word][lane];
-    let c = rest % dim - p.start[word][lane];
+    let size = p.size[word][lane];
+    var c = rest % dim - p.start[word][lane];
     rest /= dim;
-    if (c >= p.size[word][lane]) {
-      return NOWHERE;
+    if (c >= size) {
+      c = beyond(c, size);
+      if (c >= size) {
+        return NOWHERE;
+      }
     }
     at += c * p.stride[word][lane];
   }

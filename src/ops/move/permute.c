@@ -1,8 +1,6 @@
 /* The elements of a tensor in another order, some of them several times, some from outside. */
 #include "ops/move/move.h"
 
-#include "base/half.h"
-
 #include <inttypes.h>
 #include <string.h>
 
@@ -170,58 +168,6 @@ static sconce_status flip_emit(struct plan *p, const struct node *n) {
   return move_emit(p, n, &m, arg_id(n, 0), out_id(n));
 }
 
-/* ---- pad ------------------------------------------------------------------------------------- */
-
-/* [x, pad, value, out]: pairs (left, right), the last dim first; negative ones crop. */
-static sconce_status pads_of(struct plan *p, const struct node *n, const struct tensor *x,
-                             int64_t left[RANK_MAX], uint32_t dims[RANK_MAX]) {
-  int64_t pads[2 * RANK_MAX];
-  uint32_t count;
-  TRY(arg_ints(p, n, 1, pads, 2 * RANK_MAX, &count));
-  if (count % 2 || count / 2 > x->rank)
-    return fail(p->err, SCONCE_BAD_GRAPH, "%u pads of %u dims", count, x->rank);
-  for (uint32_t i = 0; i < x->rank; i++) {
-    uint32_t pair = x->rank - 1 - i;
-    bool given = pair < count / 2;
-    left[i] = given ? pads[2 * pair] : 0;
-    const int64_t right = given ? pads[2 * pair + 1] : 0;
-    if (left[i] != (int32_t)left[i] || right != (int32_t)right)
-      return fail(p->err, SCONCE_BAD_ARGUMENT, "pads of %" PRId64 " and %" PRId64, left[i], right);
-    int64_t size = (int64_t)x->dim_live[i] + left[i] + right;
-    if (size < 0 || size > INT32_MAX)
-      return fail(p->err, SCONCE_BAD_ARGUMENT, "dim %u becomes %" PRId64, i, size);
-    dims[i] = (uint32_t)size;
-  }
-  return SCONCE_OK;
-}
-
-static sconce_status pad_shape(struct plan *p, const struct node *n) {
-  const struct tensor *x;
-  TRY(arg_tensor(p, n, 0, &x));
-  int64_t left[RANK_MAX];
-  uint32_t dims[RANK_MAX];
-  TRY(pads_of(p, n, x, left, dims));
-  return set_dims(p, out_id(n), dims, x->rank);
-}
-
-static sconce_status pad_emit(struct plan *p, const struct node *n) {
-  const struct tensor *x, *y = out_tensor(p, n);
-  TRY(arg_tensor(p, n, 0, &x));
-  uint32_t dims[RANK_MAX];
-  int64_t left[RANK_MAX];
-  double value;
-  struct move m;
-  TRY(pads_of(p, n, x, left, dims));
-  TRY(arg_float_or(p, n, 2, 0, &value));
-  TRY(move_begin(p, &m, y, x));
-  m.fill = y->dtype == VK_FLOAT16 ? half_from_float((float)value) : number_bits(y->dtype, value);
-  for (uint32_t i = 0; i < x->rank; i++) {
-    m.from[i] = left[i];
-    m.size[i] = x->dim_live[i];
-  }
-  return move_emit(p, n, &m, arg_id(n, 0), out_id(n));
-}
-
 /* ---- pixel shuffle --------------------------------------------------------------------------- */
 
 /* [x, r, out]: (…, C r r, H, W) becomes (…, C, H r, W r). */
@@ -229,9 +175,12 @@ static sconce_status factor_of(struct plan *p, const struct node *n, const struc
                                uint32_t *r) {
   int64_t factor;
   TRY(arg_int(p, n, 1, &factor));
-  if (x->rank < 3 || factor < 1 || factor > 4096 || x->dim_live[x->rank - 3] % (factor * factor))
+  if (x->rank < 3 || factor < 1 || factor > 4096)
     return fail(p->err, SCONCE_BAD_GRAPH, "a factor of %" PRId64 " for a rank of %u", factor,
                 x->rank);
+  if (x->dim_live[x->rank - 3] % (factor * factor))
+    return fail(p->err, SCONCE_BAD_ARGUMENT, "a factor of %" PRId64 " for %u channels", factor,
+                x->dim_live[x->rank - 3]);
   *r = (uint32_t)factor;
   return SCONCE_OK;
 }
@@ -264,6 +213,135 @@ static sconce_status shuffle_emit(struct plan *p, const struct node *n) {
   TRY(move_push(p, &m, r, channel * r));
   TRY(move_push(p, &m, dims[2], 1));
   TRY(move_push(p, &m, r, channel));
+  return move_emit(p, n, &m, arg_id(n, 0), out_id(n));
+}
+
+/* [x, r, out]: (…, C, H r, W r) becomes (…, C r r, H, W). */
+static sconce_status unshuffle_shape(struct plan *p, const struct node *n) {
+  const struct tensor *x;
+  int64_t r;
+  TRY(arg_tensor(p, n, 0, &x));
+  TRY(arg_int(p, n, 1, &r));
+  uint32_t dims[RANK_MAX];
+  memcpy(dims, x->dim_live, sizeof dims);
+  if (x->rank < 3 || r < 1 || r > 4096)
+    return fail(p->err, SCONCE_BAD_GRAPH, "a factor of %" PRId64 " for a rank of %u", r, x->rank);
+  if (dims[x->rank - 2] % r || dims[x->rank - 1] % r)
+    return fail(p->err, SCONCE_BAD_ARGUMENT, "a factor of %" PRId64 " for %u x %u pixels", r,
+                dims[x->rank - 2], dims[x->rank - 1]);
+  dims[x->rank - 3] *= (uint32_t)(r * r);
+  dims[x->rank - 2] /= (uint32_t)r;
+  dims[x->rank - 1] /= (uint32_t)r;
+  return set_dims(p, out_id(n), dims, x->rank);
+}
+
+static sconce_status unshuffle_emit(struct plan *p, const struct node *n) {
+  const struct tensor *x;
+  int64_t strides[RANK_MAX], factor;
+  TRY(arg_tensor(p, n, 0, &x));
+  TRY(arg_int(p, n, 1, &factor));
+  strides_of(x, strides);
+  struct move m = {0};
+  const uint32_t *dims = x->dim_live + x->rank - 3, r = (uint32_t)factor;
+  for (uint32_t i = 0; i + 2 < x->rank; i++) TRY(move_push(p, &m, x->dim_live[i], strides[i]));
+  TRY(move_push(p, &m, r, dims[2]));
+  TRY(move_push(p, &m, r, 1));
+  TRY(move_push(p, &m, dims[1] / r, (int64_t)dims[2] * r));
+  TRY(move_push(p, &m, dims[2] / r, r));
+  return move_emit(p, n, &m, arg_id(n, 0), out_id(n));
+}
+
+/* ---- strides --------------------------------------------------------------------------------- */
+
+/* [x, size, stride, storage_offset, out]: x's elements as they lie in memory. */
+static sconce_status strided_of(struct plan *p, const struct node *n, int64_t size[RANK_MAX],
+                                int64_t stride[RANK_MAX], int64_t *base, uint32_t *rank) {
+  const struct tensor *x;
+  uint32_t count;
+  TRY(arg_tensor(p, n, 0, &x));
+  TRY(arg_ints(p, n, 1, size, RANK_MAX, rank));
+  TRY(arg_ints(p, n, 2, stride, RANK_MAX, &count));
+  TRY(arg_int_or(p, n, 3, 0, base));
+  const int64_t numel = (int64_t)tensor_numel(x);
+  int64_t last = *base, empty = 0;
+  bool fits = count == *rank && last >= 0 && last < INT32_MAX;
+  for (uint32_t i = 0; fits && i < count; i++) {
+    fits = size[i] >= 0 && size[i] <= INT32_MAX && stride[i] >= 0 && stride[i] <= INT32_MAX;
+    if (!fits) break;
+    empty |= size[i] == 0;
+    last += size[i] ? (size[i] - 1) * stride[i] : 0;
+    fits = last <= INT32_MAX;
+  }
+  if (!fits || (!empty && last >= numel))
+    return fail(p->err, SCONCE_BAD_ARGUMENT,
+                "%u sizes and %u strides reach element %" PRId64 " of %" PRId64, *rank, count, last,
+                numel);
+  return SCONCE_OK;
+}
+
+static sconce_status strided_shape(struct plan *p, const struct node *n) {
+  int64_t size[RANK_MAX], stride[RANK_MAX], base;
+  uint32_t rank = 0, dims[RANK_MAX];
+  TRY(strided_of(p, n, size, stride, &base, &rank));
+  for (uint32_t i = 0; i < rank; i++) dims[i] = (uint32_t)size[i];
+  return set_dims(p, out_id(n), dims, rank);
+}
+
+static sconce_status strided_emit(struct plan *p, const struct node *n) {
+  int64_t size[RANK_MAX], stride[RANK_MAX];
+  uint32_t rank = 0;
+  struct move m = {0};
+  TRY(strided_of(p, n, size, stride, &m.base, &rank));
+  for (uint32_t i = 0; i < rank; i++) TRY(move_push(p, &m, (uint32_t)size[i], stride[i]));
+  return move_emit(p, n, &m, arg_id(n, 0), out_id(n));
+}
+
+/* [x, offset, dim1, dim2, out]: the diagonal becomes the last dim. */
+struct diagonal {
+  uint32_t dim[2], length;
+  int64_t first[2]; /* where it starts in both */
+};
+
+static sconce_status diagonal_of(struct plan *p, const struct node *n, const struct tensor *x,
+                                 struct diagonal *d) {
+  int64_t offset;
+  TRY(arg_int(p, n, 1, &offset));
+  for (uint32_t i = 0; i < 2; i++) TRY(arg_dim(p, n, 2 + i, x->rank, &d->dim[i]));
+  if (d->dim[0] == d->dim[1])
+    return fail(p->err, SCONCE_BAD_GRAPH, "the diagonal of dim %u with itself", d->dim[0]);
+  d->first[0] = offset < 0 ? -offset : 0;
+  d->first[1] = offset < 0 ? 0 : offset;
+  const int64_t down = x->dim_live[d->dim[0]] - d->first[0];
+  const int64_t along = x->dim_live[d->dim[1]] - d->first[1];
+  const int64_t length = down < along ? down : along;
+  d->length = length > 0 ? (uint32_t)length : 0;
+  return SCONCE_OK;
+}
+
+static sconce_status diagonal_shape(struct plan *p, const struct node *n) {
+  const struct tensor *x;
+  struct diagonal d = {0};
+  uint32_t dims[RANK_MAX], rank = 0;
+  TRY(arg_tensor(p, n, 0, &x));
+  TRY(diagonal_of(p, n, x, &d));
+  for (uint32_t i = 0; i < x->rank; i++)
+    if (i != d.dim[0] && i != d.dim[1]) dims[rank++] = x->dim_live[i];
+  dims[rank++] = d.length;
+  return set_dims(p, out_id(n), dims, rank);
+}
+
+static sconce_status diagonal_emit(struct plan *p, const struct node *n) {
+  const struct tensor *x;
+  struct diagonal d = {0};
+  int64_t strides[RANK_MAX] = {0};
+  TRY(arg_tensor(p, n, 0, &x));
+  TRY(diagonal_of(p, n, x, &d));
+  strides_of(x, strides);
+  const int64_t down = strides[d.dim[0]], along = strides[d.dim[1]];
+  struct move m = {.base = d.first[0] * down + d.first[1] * along};
+  for (uint32_t i = 0; i < x->rank; i++)
+    if (i != d.dim[0] && i != d.dim[1]) TRY(move_push(p, &m, x->dim_live[i], strides[i]));
+  TRY(move_push(p, &m, d.length, down + along));
   return move_emit(p, n, &m, arg_id(n, 0), out_id(n));
 }
 
@@ -327,8 +405,12 @@ const struct op ops_permute[] = {
     MOVE("aten.expand_copy.default", "aten::expand_copy.out", expand_shape, expand_emit, 4),
     MOVE("aten.repeat.default", "aten::repeat.out", repeat_shape, repeat_emit, 3),
     MOVE("aten.flip.default", "aten::flip.out", shape_same, flip_emit, 3),
-    MOVE("aten.constant_pad_nd.default", "aten::constant_pad_nd.out", pad_shape, pad_emit, 4),
     MOVE("aten.pixel_shuffle.default", "aten::pixel_shuffle.out", shuffle_shape, shuffle_emit, 3),
+    MOVE("aten.pixel_unshuffle.default", "aten::pixel_unshuffle.out", unshuffle_shape,
+         unshuffle_emit, 3),
+    MOVE("aten.as_strided_copy.default", "aten::as_strided_copy.out", strided_shape, strided_emit,
+         5),
+    MOVE("aten.diagonal_copy.default", "aten::diagonal_copy.out", diagonal_shape, diagonal_emit, 5),
     MOVE("aten.copy.default", "aten::copy.out", copy_shape, copy_emit, 4),
     {"aten::copy_", copy_shape, copy_into, .n_args = 4, .writes = 1, .flags = OP_SELF,
      .tables = TABLES(move_kernels)},

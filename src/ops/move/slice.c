@@ -10,14 +10,34 @@ struct slice {
   uint32_t dim, length;
   int64_t start, step;
 };
+enum { SLICE, NARROW };
 
 static int64_t clamped(int64_t at, int64_t size) {
   if (at < 0) at += size;
   return at < 0 ? 0 : at > size ? size : at;
 }
 
+/* [x, dim, start, length, out] */
+static sconce_status narrow_of(struct plan *p, const struct node *n, struct slice *s) {
+  const struct tensor *x;
+  int64_t length;
+  TRY(arg_tensor(p, n, 0, &x));
+  TRY(arg_dim(p, n, 1, x->rank, &s->dim));
+  TRY(arg_int(p, n, 2, &s->start));
+  TRY(arg_int(p, n, 3, &length));
+  const int64_t size = x->dim_live[s->dim], start = s->start;
+  if (start < 0) s->start += size;
+  if (s->start < 0 || length < 0 || s->start > size || length > size - s->start)
+    return fail(p->err, SCONCE_BAD_ARGUMENT, "%" PRId64 " from %" PRId64 " on, of %" PRId64, length,
+                start, size);
+  s->length = (uint32_t)length;
+  s->step = 1;
+  return SCONCE_OK;
+}
+
 /* [x, dim, start, end, step, out] */
 static sconce_status slice_of(struct plan *p, const struct node *n, struct slice *s) {
+  if (n->op->code == NARROW) return narrow_of(p, n, s);
   const struct tensor *x;
   TRY(arg_tensor(p, n, 0, &x));
   int64_t start, end;
@@ -85,27 +105,78 @@ static sconce_status select_shape(struct plan *p, const struct node *n) {
   return set_dims(p, out_id(n), dims, rank);
 }
 
-static sconce_status select_emit(struct plan *p, const struct node *n) {
-  const struct tensor *x;
-  uint32_t dim;
-  int64_t index, stride = 1, strides[RANK_MAX] = {0};
-  TRY(select_of(p, n, &x, &dim, &index));
-  if (index < 0) index += x->dim_live[dim];
+/* y is x at `index` of `dim`. */
+static sconce_status emit_one(struct plan *p, const struct node *n, const struct tensor *x,
+                              uint32_t dim, int64_t index, uint32_t y) {
+  int64_t stride = 1, strides[RANK_MAX] = {0};
   for (uint32_t i = x->rank; i-- > 0; stride *= x->dim_live[i]) strides[i] = stride;
   struct move m = {.base = index * strides[dim]};
   for (uint32_t i = 0; i < x->rank; i++)
     if (i != dim) TRY(move_push(p, &m, x->dim_live[i], strides[i]));
-  return move_emit(p, n, &m, arg_id(n, 0), out_id(n));
+  return move_emit(p, n, &m, arg_id(n, 0), y);
+}
+
+static sconce_status select_emit(struct plan *p, const struct node *n) {
+  const struct tensor *x;
+  uint32_t dim;
+  int64_t index;
+  TRY(select_of(p, n, &x, &dim, &index));
+  return emit_one(p, n, x, dim, index < 0 ? index + x->dim_live[dim] : index, out_id(n));
+}
+
+/* [x, dim, outs]: all of them. */
+static sconce_status unbind_shape(struct plan *p, const struct node *n) {
+  const struct tensor *x;
+  uint32_t dim, dims[RANK_MAX], rank = 0, count = arg_count(p, n, 2);
+  TRY(arg_tensor(p, n, 0, &x));
+  TRY(arg_dim(p, n, 1, x->rank, &dim));
+  if (count != x->dim_live[dim])
+    return fail(p->err, SCONCE_BAD_ARGUMENT, "%u results of a dim of %u", count, x->dim_live[dim]);
+  for (uint32_t i = 0; i < x->rank; i++)
+    if (i != dim) dims[rank++] = x->dim_live[i];
+  for (uint32_t i = 0; i < count; i++) TRY(set_dims(p, arg_item(p, n, 2, i), dims, rank));
+  return SCONCE_OK;
+}
+
+static sconce_status unbind_emit(struct plan *p, const struct node *n) {
+  const struct tensor *x;
+  uint32_t dim;
+  TRY(arg_tensor(p, n, 0, &x));
+  TRY(arg_dim(p, n, 1, x->rank, &dim));
+  for (uint32_t i = 0; i < arg_count(p, n, 2); i++)
+    TRY(emit_one(p, n, x, dim, i, arg_item(p, n, 2, i)));
+  return SCONCE_OK;
 }
 
 /* ---- split ----------------------------------------------------------------------------------- */
 
 enum { PARTS_MAX = 64 };
 
+/* [x, size, dim, outs]: equal ones but for the last. */
+static sconce_status equal_sizes(struct plan *p, const struct node *n, uint32_t *dim,
+                                 int64_t sizes[PARTS_MAX], uint32_t *count) {
+  const struct tensor *x;
+  int64_t size;
+  TRY(arg_tensor(p, n, 0, &x));
+  TRY(arg_int(p, n, 1, &size));
+  TRY(arg_dim(p, n, 2, x->rank, dim));
+  const int64_t all = x->dim_live[*dim];
+  *count = arg_count(p, n, 3);
+  const int64_t parts = size > 0 ? (all + size - 1) / size : 0;
+  if (size < 0 || *count > PARTS_MAX || *count != (parts ? parts : 1) || (!size && all))
+    return fail(p->err, SCONCE_BAD_ARGUMENT, "%u parts of %" PRId64 " for a dim of %" PRId64,
+                *count, size, all);
+  for (uint32_t i = 0; i < *count; i++) sizes[i] = i + 1 < *count ? size : all - i * size;
+  return SCONCE_OK;
+}
+
+enum { SIZES, EQUAL };
+
 /* [x, sizes, dim, outs] */
 static sconce_status sizes_of(struct plan *p, const struct node *n, uint32_t *dim,
                               int64_t sizes[PARTS_MAX], uint32_t *count) {
   const struct tensor *x;
+  if (n->op->code == EQUAL) return equal_sizes(p, n, dim, sizes, count);
   TRY(arg_tensor(p, n, 0, &x));
   TRY(arg_ints(p, n, 1, sizes, PARTS_MAX, count));
   TRY(arg_dim(p, n, 2, x->rank, dim));
@@ -203,9 +274,15 @@ static sconce_status cat_emit(struct plan *p, const struct node *n) {
 
 const struct op ops_slice[] = {
     PARTS("aten.slice_copy.Tensor", "aten::slice_copy.Tensor_out", slice_shape, slice_emit, 6),
+    {"aten.narrow_copy.default", slice_shape, slice_emit, .also = "aten::narrow_copy.out",
+     .code = NARROW, .n_args = 5, .tables = TABLES(move_kernels)},
     PARTS("aten.select_copy.int", "aten::select_copy.int_out", select_shape, select_emit, 4),
     {"aten.split_with_sizes_copy.default", split_shape, split_emit, .n_args = 4, .flags = OP_LIST,
      .also = "aten::split_with_sizes_copy.out", .tables = TABLES(move_kernels)},
+    {"aten.split_copy.Tensor", split_shape, split_emit, .n_args = 4, .flags = OP_LIST,
+     .code = EQUAL, .also = "aten::split_copy.Tensor_out", .tables = TABLES(move_kernels)},
+    {"aten.unbind_copy.int", unbind_shape, unbind_emit, .n_args = 3, .flags = OP_LIST,
+     .also = "aten::unbind_copy.int_out", .tables = TABLES(move_kernels)},
     PARTS("aten.cat.default", "aten::cat.out", cat_shape, cat_emit, 3),
     {0},
 };

@@ -2,7 +2,27 @@
  * in one graph through several live shapes. */
 #include "op.h"
 
-enum kind { SLICE, SELECT, PERMUTE, TRANSPOSE, T, EXPAND, REPEAT, FLIP, PAD, SHUFFLE };
+enum kind {
+  SLICE,
+  SELECT,
+  PERMUTE,
+  TRANSPOSE,
+  T,
+  EXPAND,
+  REPEAT,
+  FLIP,
+  PAD,
+  REFLECT,
+  NEAREST,
+  ROLL,
+  NARROW,
+  SHUFFLE,
+  UNSHUFFLE,
+  DIAGONAL,
+  STRIDED,
+  TRIL,
+  TRIU,
+};
 enum { RANK = 4, LIVE = 6 };
 #define NONE INT64_MIN
 
@@ -38,6 +58,41 @@ static const struct row {
     {PAD, "aten.constant_pad_nd.default", 2, {LIVE, 8}, 4, {0, 0, 2, 1}, "whole rows"},
     {PAD, "aten.constant_pad_nd.default", 2, {LIVE, 8}, 2, {-1, -2}, "crops"},
     {SHUFFLE, "aten.pixel_shuffle.default", 4, {1, 8, LIVE, 3}, 1, {2}, "two channels"},
+    {UNSHUFFLE, "aten.pixel_unshuffle.default", 4, {LIVE, 3, 4, 8}, 1, {2}, "three channels"},
+    {REFLECT, "aten.reflection_pad1d.default", 2, {LIVE, 5}, 2, {3, 4}, "a line, to its other end"},
+    {REFLECT, "aten.reflection_pad2d.default", 4, {LIVE, 2, 3, 4}, 4, {1, 2, 2, 0}, "a plane"},
+    {REFLECT,
+     "aten.reflection_pad3d.default",
+     4,
+     {LIVE, 3, 4, 2},
+     6,
+     {1, 0, -1, 3, 2, 1},
+     "crops too"},
+    {NEAREST, "aten.replication_pad1d.default", 3, {2, LIVE, 5}, 2, {3, 9}, "longer than the line"},
+    {NEAREST, "aten.replication_pad2d.default", 3, {2, LIVE, 4}, 4, {1, 2, 2, 1}, "a live side"},
+    {NEAREST,
+     "aten.replication_pad3d.default",
+     4,
+     {1, 3, LIVE, 2},
+     6,
+     {1, 0, -1, 3, 2, 1},
+     "crops too"},
+    {ROLL, "aten.roll.default", 2, {LIVE, 5}, 1, {-2}, "all of it, backwards"},
+    {ROLL,
+     "aten.roll.default",
+     3,
+     {2, LIVE, 5},
+     2,
+     {1, -1, 7, -8},
+     "two dims, further than they are"},
+    {NARROW, "aten.narrow_copy.default", 2, {LIVE, 7}, 3, {1, 2, 4}, "a part"},
+    {NARROW, "aten.narrow_copy.default", 2, {LIVE, 8}, 3, {-1, -4, 4}, "from the end"},
+    {DIAGONAL, "aten.diagonal_copy.default", 3, {LIVE, 4, 5}, 3, {1, 1, 2}, "of the last two"},
+    {DIAGONAL, "aten.diagonal_copy.default", 3, {LIVE, 4, 5}, 3, {-2, 0, -1}, "of a live dim"},
+    {STRIDED, "aten.as_strided_copy.default", 2, {3, 5}, 5, {2, 3, 1, 4, 1}, "overlapping"},
+    {TRIL, "aten.tril.default", 3, {2, LIVE, 5}, 1, {0}, "matrices"},
+    {TRIL, "aten.tril.default", 2, {7, LIVE}, 1, {-3}, "below"},
+    {TRIU, "aten.triu.default", 3, {LIVE, 3, 7}, 1, {2}, "above"},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -88,6 +143,30 @@ static uint32_t dims_of(const struct row *r, const uint32_t *x, uint32_t *y) {
     for (uint32_t i = 0; i < r->n / 2; i++)
       y[rank - 1 - i] = (uint32_t)((int64_t)x[rank - 1 - i] + r->a[2 * i] + r->a[2 * i + 1]);
     return rank;
+  case REFLECT:
+  case NEAREST:
+    for (uint32_t i = 0; i < r->n / 2; i++)
+      y[rank - 1 - i] = (uint32_t)((int64_t)x[rank - 1 - i] + r->a[2 * i] + r->a[2 * i + 1]);
+    return rank;
+  case NARROW:
+    y[wrap(r->a[0], rank)] = (uint32_t)r->a[2];
+    return rank;
+  case UNSHUFFLE:
+    y[1] = x[1] * 4, y[2] = x[2] / 2, y[3] = x[3] / 2;
+    return rank;
+  case DIAGONAL: {
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < rank; i++)
+      if (i != wrap(r->a[1], rank) && i != wrap(r->a[2], rank)) y[k++] = x[i];
+    y[k] = 0;
+    while (y[k] + (r->a[0] < 0 ? -r->a[0] : 0) < x[wrap(r->a[1], rank)] &&
+           y[k] + (r->a[0] > 0 ? r->a[0] : 0) < x[wrap(r->a[2], rank)])
+      y[k]++;
+    return rank - 1;
+  }
+  case STRIDED:
+    y[0] = (uint32_t)r->a[0], y[1] = (uint32_t)r->a[1];
+    return 2;
   case SHUFFLE:
     y[1] = x[1] / 4, y[2] = x[2] * 2, y[3] = x[3] * 2;
     return rank;
@@ -134,6 +213,53 @@ static bool source(const struct row *r, const uint32_t *x, const uint32_t *c, in
     for (uint32_t i = 0; i < rank; i++)
       if (s[i] < 0 || s[i] >= x[i]) return false;
     return true;
+  case REFLECT:
+  case NEAREST:
+    for (uint32_t i = 0; i < r->n / 2; i++) {
+      int64_t *at = &s[rank - 1 - i], last = (int64_t)x[rank - 1 - i] - 1;
+      *at -= r->a[2 * i];
+      if (*at < 0) *at = r->kind == REFLECT ? -*at : 0;
+      if (*at > last) *at = r->kind == REFLECT ? 2 * last - *at : last;
+    }
+    return true;
+  case ROLL:
+    for (uint32_t i = 0; i < r->n && r->n == 2; i++) {
+      int64_t dim = wrap(r->a[i], rank), size = x[dim];
+      s[dim] = ((s[dim] - r->a[2 + i]) % size + size) % size;
+    }
+    if (r->n == 1) { /* as one line of pairs */
+      int64_t all = (int64_t)x[0] * x[1];
+      int64_t at = (((int64_t)c[0] * x[1] + c[1] - r->a[0]) % all + all) % all;
+      s[0] = at / x[1], s[1] = at % x[1];
+    }
+    return true;
+  case NARROW:
+    s[wrap(r->a[0], rank)] += wrap(r->a[1], x[wrap(r->a[0], rank)]);
+    return true;
+  case UNSHUFFLE:
+    s[1] = c[1] / 4, s[2] = c[2] * 2 + c[1] % 4 / 2, s[3] = c[3] * 2 + c[1] % 2;
+    return true;
+  case DIAGONAL:
+    for (uint32_t i = 0, k = 0; i < rank; i++) {
+      s[i] = c[rank - 2];
+      if (i == wrap(r->a[1], rank))
+        s[i] += r->a[0] < 0 ? -r->a[0] : 0;
+      else if (i == wrap(r->a[2], rank))
+        s[i] += r->a[0] > 0 ? r->a[0] : 0;
+      else
+        s[i] = c[k++];
+    }
+    return true;
+  case STRIDED: {
+    int64_t at = c[0] * r->a[2] + c[1] * r->a[3] + r->a[4];
+    s[0] = at / x[1], s[1] = at % x[1];
+    return true;
+  }
+  case TRIL:
+  case TRIU: {
+    int64_t right = (int64_t)c[rank - 1] - c[rank - 2];
+    return r->kind == TRIL ? right <= r->a[0] : right >= r->a[0];
+  }
   default:
     s[1] = c[1] * 4 + c[2] % 2 * 2 + c[3] % 2, s[2] = c[2] / 2, s[3] = c[3] / 2;
     return true;
@@ -167,7 +293,22 @@ static void add_node(struct op_test *t, const struct row *r, uint32_t x, uint32_
     op_node(t, r->name, IDS(x, list, as_int ? op_int(t, FILL) : op_double(t, FILL), y));
     break;
   case SHUFFLE:
+  case UNSHUFFLE:
+  case TRIL:
+  case TRIU:
     op_node(t, r->name, IDS(x, n[0], y));
+    break;
+  case ROLL:
+    op_node(t, r->name,
+            IDS(x, op_ints(t, r->n == 2 ? r->a + 2 : r->a, r->n), op_ints(t, r->a, r->n & 2), y));
+    break;
+  case NARROW:
+  case DIAGONAL:
+    op_node(t, r->name, IDS(x, n[0], n[1], n[2], y));
+    break;
+  case STRIDED:
+    op_node(t, r->name,
+            IDS(x, op_ints(t, r->a, 2), op_ints(t, r->a + 2, 2), op_int(t, r->a[4]), y));
     break;
   default:
     op_node(t, r->name, IDS(x, list, y));
@@ -197,7 +338,7 @@ static double *wanted(const struct row *r, const uint32_t *x, const double *valu
     int64_t s[RANK];
     bool inside = source(r, x, c, s);
     for (uint32_t i = 0; i < r->rank; i++) at = at * x[i] + (uint64_t)s[i];
-    want[e] = inside ? values[at] : (double)FILL;
+    want[e] = inside ? values[at] : r->kind == PAD ? FILL : 0;
   }
   return want;
 }
@@ -214,7 +355,8 @@ static void run(const struct row *r, enum vk_dtype dtype, bool as_int) {
   CHECK_OK(op_load(&t, NULL, &err), err);
   for (size_t i = 0; i < sizeof lives / sizeof *lives && !test_failed(); i++) {
     for (uint32_t d = 0; d < RANK; d++) x[d] = r->x[d] == LIVE ? lives[i] : r->x[d];
-    if (r->kind == SELECT && x[r->a[0]] == 0) continue; /* an error, see refuses */
+    if (r->kind == SELECT && x[r->a[0]] == 0) continue;           /* an error, see refuses */
+    if (r->kind == NEAREST && product(x, r->rank) == 0) continue; /* the same */
     uint64_t n = product(x, r->rank), n_got;
     double *values = counting(n, dtype), *want = wanted(r, x, values);
     op_set(&t, in, x, r->rank, values);
@@ -299,6 +441,41 @@ static void cat_and_split(void) {
   }
 }
 
+/* Three rows of (3, n) apart, and (3, 5) in columns of two. */
+static void unbind_and_split(void) {
+  static const enum vk_dtype dtypes[] = {VK_FLOAT32, VK_FLOAT16, VK_INT8};
+  for (size_t k = 0; k < 3; k++) {
+    struct op_test t;
+    sconce_error err = {0};
+    op_begin(&t);
+    uint32_t x = op_input(&t, dtypes[k], DIMS(3, 5)), rows_[3], columns[3];
+    for (uint32_t i = 0; i < 3; i++) {
+      rows_[i] = op_output(&t, dtypes[k], DIMS(5));
+      columns[i] = op_output(&t, dtypes[k], DIMS(3, i < 2 ? 2 : 1));
+    }
+    op_node(&t, "aten::unbind_copy.int_out", IDS(x, op_int(&t, 0), op_list(&t, rows_, 3)));
+    op_node(&t, "aten.split_copy.Tensor",
+            IDS(x, op_int(&t, 2), op_int(&t, -1), op_list(&t, columns, 3)));
+    CHECK_OK(op_load(&t, NULL, &err), err);
+    double *values = counting(15, dtypes[k]), want[6];
+    op_set(&t, x, DIMS(3, 5), values);
+    CHECK_OK(op_run(&t, &err), err);
+    for (uint32_t i = 0; i < 3 && !test_failed(); i++) {
+      uint64_t n;
+      test_close(op_get(&t, rows_[i], &n), values + 5 * i, 5, 0, 0, "a row");
+      for (uint32_t e = 0, wide = i < 2 ? 2 : 1; e < 3 * wide; e++)
+        want[e] = values[e / wide * 5 + 2 * i + e % wide];
+      const double *got = op_get(&t, columns[i], &n);
+      CHECK_EQ(n, i < 2 ? 6 : 3);
+      test_close(got, want, n, 0, 0, "columns");
+    }
+    op_set(&t, x, DIMS(2, 5), values);
+    CHECK_FAILS(op_run(&t, &err), SCONCE_BAD_ARGUMENT, err, "3 results of a dim of 2");
+    free(values);
+    op_end(&t);
+  }
+}
+
 /* A state that a call writes and the next one reads. */
 static void copies_into(void) {
   struct op_test t;
@@ -367,6 +544,19 @@ static void refuses(void) {
        "dim 2 of a tensor"},
       {{SELECT, "aten.select_copy.int", 2, {4, 4}, 2, {0, 4}, ""}, {4}, "index 4 of a dim of 4"},
       {{PERMUTE, "aten.permute_copy.default", 2, {4, 4}, 2, {0, 0}, ""}, {4, 4}, "no permutation"},
+      {{REFLECT, "aten.reflection_pad1d.default", 2, {4, 4}, 2, {4, 0}, ""},
+       {4, 8},
+       "a pad of 4 beside 4 elements"},
+      {{ROLL, "aten.roll.default", 2, {4, 4}, 2, {0, 2, 1, 1}, ""}, {4, 4}, "dim 2 of a tensor"},
+      {{NARROW, "aten.narrow_copy.default", 2, {4, 4}, 3, {0, 2, 3}, ""},
+       {4, 4},
+       "3 from 2 on, of 4"},
+      {{STRIDED, "aten.as_strided_copy.default", 2, {4, 4}, 5, {4, 4, 4, 2, 0}, ""},
+       {4, 4},
+       "reach element 18 of 16"},
+      {{DIAGONAL, "aten.diagonal_copy.default", 3, {4, 4, 4}, 3, {0, 1, 1}, ""},
+       {4, 4},
+       "with itself"},
       {{EXPAND, "aten.expand_copy.default", 2, {4, 4}, 2, {4, 8}, ""}, {4, 8}, "becomes 8"},
       {{FLIP, "aten.flip.default", 2, {4, 4}, 2, {1, -1}, ""}, {4, 4}, "or twice"},
       {{PAD, "aten.constant_pad_nd.default", 2, {4, 4}, 3, {1, 1, 1}, ""}, {4, 4}, "3 pads"},
@@ -380,7 +570,9 @@ static void refuses(void) {
     sconce_error err = {0};
     op_begin(&t);
     uint32_t x = op_input(&t, VK_FLOAT32, r->x, r->rank);
-    add_node(&t, r, x, op_output(&t, VK_FLOAT32, cases[i].y, r->kind == SELECT ? 1 : r->rank),
+    add_node(&t, r, x,
+             op_output(&t, VK_FLOAT32, cases[i].y,
+                       r->kind == SELECT || r->kind == DIAGONAL ? r->rank - 1 : r->rank),
              true);
     sconce_status status = op_load(&t, NULL, &err);
     if (status == SCONCE_OK) status = op_run(&t, &err);
@@ -410,10 +602,6 @@ static void copies_nothing(void) {
   op_end(&t);
 }
 
-const struct test suite_move[] = {TEST(every_operator),
-                                  TEST(cat_and_split),
-                                  TEST(copies_into),
-                                  TEST(copies_nothing),
-                                  TEST(live_bounds),
-                                  TEST(refuses),
-                                  {0}};
+const struct test suite_move[] = {
+    TEST(every_operator), TEST(cat_and_split), TEST(unbind_and_split), TEST(copies_into),
+    TEST(copies_nothing), TEST(live_bounds),   TEST(refuses),          {0}};

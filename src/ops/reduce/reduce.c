@@ -30,6 +30,7 @@ static bool alone(const void *problem) {
    {0}}
 
 static const struct kernel sum_kernels[] = ROWS("sum", "SUMS=true");
+static const struct kernel prod_kernels[] = ROWS("prod", "SUMS=true PRODUCTS=true");
 static const struct kernel max_kernels[] = ROWS("max", "SUMS=false LARGEST=true");
 static const struct kernel min_kernels[] = ROWS("min", "SUMS=false LARGEST=false");
 static const struct kernel argmax_kernels[] =
@@ -39,17 +40,24 @@ static const struct kernel argmin_kernels[] =
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-enum { SUM, MEAN, EXTREMUM, PLACE };
+/* Those with ONE take one dim. */
+enum { SUM, MEAN, PRODUCT_ALL, PRODUCT_ONE, EXTREMUM, PLACE_ONE };
 
-/* [x, dims, keepdim, …, out]: a bit for each dim; no list, or an empty one, means all. */
+static bool takes_one(const struct node *n) {
+  return n->op->code == PLACE_ONE || n->op->code == PRODUCT_ONE;
+}
+
+/* [x, dims, keepdim, …, out]: a bit for each dim; no list, or an empty one, means all.
+ * A product or mean of all is [x, dtype, out]. */
 static sconce_status dims_of(struct plan *p, const struct node *n, const struct tensor *x,
                              uint32_t *reduced, bool *keep) {
   int64_t list[RANK_MAX];
   uint32_t count = 0;
   *reduced = 0;
-  TRY(arg_bool(p, n, 2, keep));
-  if (arg_is_null(p, n, 1)) {
-  } else if (n->op->code == PLACE) {
+  *keep = false;
+  if (n->n_args > 3) TRY(arg_bool(p, n, 2, keep));
+  if (n->n_args == 3 || arg_is_null(p, n, 1)) {
+  } else if (takes_one(n)) {
     TRY(arg_int(p, n, 1, &list[count++]));
   } else {
     TRY(arg_ints(p, n, 1, list, RANK_MAX, &count));
@@ -88,7 +96,7 @@ static sconce_status emit(struct plan *p, const struct node *n) {
   const struct tensor *x, *y = out_tensor(p, n);
   TRY(arg_tensor(p, n, 0, &x));
   uint32_t reduced, strides[RANK_MAX];
-  bool keep, place = n->op->code == PLACE;
+  bool keep, place = n->op->code == PLACE_ONE;
   char one[120], two[120];
   TRY(dims_of(p, n, x, &reduced, &keep));
   if (place ? y->dtype != VK_INT32 : y->dtype != x->dtype)
@@ -122,14 +130,24 @@ static sconce_status emit(struct plan *p, const struct node *n) {
 }
 
 #define REDUCE(NAME, PORTABLE, CODE, N_ARGS, TABLE)                                                \
-  {NAME, shape, emit, .also = PORTABLE, .code = CODE, .n_args = N_ARGS, .tables = TABLES(TABLE)}
+  {NAME,                                                                                           \
+   shape,                                                                                          \
+   emit,                                                                                           \
+   .also = PORTABLE,                                                                               \
+   .code = CODE,                                                                                   \
+   .n_args = N_ARGS,                                                                               \
+   .flags = (CODE) == PLACE_ONE ? 0 : OP_FOLLOWS,                                                  \
+   .tables = TABLES(TABLE)}
 
 const struct op ops_reduce[] = {
     REDUCE("aten.sum.dim_IntList", "aten::sum.IntList_out", SUM, 5, sum_kernels),
     REDUCE("aten.mean.dim", "aten::mean.out", MEAN, 5, sum_kernels),
+    REDUCE("aten.mean.default", "aten::mean.dtype_out", MEAN, 3, sum_kernels),
+    REDUCE("aten.prod.dim_int", "aten::prod.int_out", PRODUCT_ONE, 5, prod_kernels),
+    REDUCE("aten.prod.default", "aten::prod.out", PRODUCT_ALL, 3, prod_kernels),
     REDUCE("aten.amax.default", "aten::amax.out", EXTREMUM, 4, max_kernels),
     REDUCE("aten.amin.default", "aten::amin.out", EXTREMUM, 4, min_kernels),
-    REDUCE("aten.argmax.default", "aten::argmax.out", PLACE, 4, argmax_kernels),
-    REDUCE("aten.argmin.default", "aten::argmin.out", PLACE, 4, argmin_kernels),
+    REDUCE("aten.argmax.default", "aten::argmax.out", PLACE_ONE, 4, argmax_kernels),
+    REDUCE("aten.argmin.default", "aten::argmin.out", PLACE_ONE, 4, argmin_kernels),
     {0},
 };

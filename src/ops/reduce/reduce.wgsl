@@ -1,10 +1,11 @@
-// y[c] = the sum, the extremum or the place of the extremum of x over the reduced dims.
+// y[c] = the sum, the product, the extremum or the place of the extremum of x over the reduced dims.
 // GROUP: one workgroup per word of y, whose threads share the elements; else one thread per word.
 // A sum of floats is multiplied by scale. A place is the index of the first of the largest, or of the smallest.
 // A NaN is larger and smaller than any number, and the first one counts.
 // uses: grid
 override WG: u32 = 64u;
 const SUMS = true;    // else the extremum
+const PRODUCTS = false; // of the elements, instead of sums
 const LARGEST = true; // else the smallest
 const PLACES = false; // where the extremum is
 const GROUP = true;
@@ -50,6 +51,7 @@ fn better(a: Best, b: Best) -> bool {
 fn combine(a: Best, b: Best) -> Best {
   if (a.at == NOTHING) { return b; }
   if (b.at == NOTHING) { return a; }
+  if (PRODUCTS) { return Best(a.value * b.value, 0u); }
   if (SUMS) { return Best(a.value + b.value, 0u); }
   if (better(b, a)) { return b; }
   return a;
@@ -79,7 +81,7 @@ fn reduced_offset(i: u32) -> u32 {
 
 // What one thread sees of the elements: every `step`th from `first` on.
 fn partial(base: u32, first: u32, step: u32) -> Best {
-  var best = Best(Elem(), NOTHING);
+  var best = Best(select(Elem(), Elem(1), PRODUCTS), NOTHING);
   for (var start = first; start < p.count; start += step * 4096u) { // some devices stop long loops
     let end = min(p.count, start + step * 4096u);
     for (var i = start; i < end; i += step) {

@@ -1,7 +1,7 @@
 /* Reductions: every set of dims, against a plain loop over all elements in double. */
 #include "op.h"
 
-enum kind { SUM, MEAN, MAX, MIN, ARGMAX, ARGMIN };
+enum kind { SUM, MEAN, PRODUCT, MAX, MIN, ARGMAX, ARGMIN };
 enum { RANK = 3, LIVE = 5 };
 
 static const struct operation {
@@ -11,6 +11,7 @@ static const struct operation {
 } operations[] = {
     {SUM, "aten.sum.dim_IntList", "sum", true},
     {MEAN, "aten.mean.dim", "sum", false},
+    {PRODUCT, "aten.prod.dim_int", "prod", true},
     {MAX, "aten.amax.default", "max", true},
     {MIN, "aten.amin.default", "min", true},
     {ARGMAX, "aten.argmax.default", "argmax", true},
@@ -34,12 +35,16 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static bool places(enum kind kind) { return kind >= ARGMAX; }
 
+static bool one_dim(enum kind kind) { return places(kind) || kind == PRODUCT; }
+
 static double reduce(enum kind kind, double so_far, double v, double *best, double place) {
   bool more = kind == MAX || kind == ARGMAX;
   switch (kind) {
   case SUM:
   case MEAN:
     return so_far + v;
+  case PRODUCT:
+    return so_far * v;
   default:
     if (isnan(*best) || (!isnan(v) && (more ? v <= *best : v >= *best))) return so_far;
     *best = v;
@@ -59,7 +64,7 @@ static uint64_t oracle(enum kind kind, const double *x, const uint32_t *dims, un
       n *= dims[i];
   }
   for (uint64_t e = 0; e < n; e++) {
-    want[e] = 0;
+    want[e] = kind == PRODUCT;
     best[e] = kind == MAX || kind == ARGMAX ? -INFINITY : INFINITY;
   }
   for (uint64_t e = 0; e < numel; e++) {
@@ -76,20 +81,27 @@ static uint64_t oracle(enum kind kind, const double *x, const uint32_t *dims, un
   return n;
 }
 
+/* Of a product that stays small: v is -1 to 1. */
+static double factor(double v, enum vk_dtype dtype) {
+  if (dtype != VK_INT32) return 1 + round(v * 8) / 64;
+  return fabs(v) > 0.9 ? 2 : v > 0 ? 1 : -1;
+}
+
 static uint32_t dims_arg(struct op_test *t, enum kind kind, unsigned dims, bool as_int) {
   int64_t list[RANK];
   uint32_t n = 0;
   for (int i = 0; i < RANK; i++)
     if (dims >> i & 1) list[n++] = as_int ? i : i - RANK;
   if (!n) return op_null(t);
-  if (!places(kind)) return op_ints(t, list, n);
+  if (!one_dim(kind)) return op_ints(t, list, n);
   return as_int ? op_int(t, list[0]) : op_double(t, (double)list[0]);
 }
 
 static void run(const struct operation *o, size_t s, enum vk_dtype dtype, const char *force) {
   static const uint32_t lives[] = {LIVE, 2, 1, LIVE};
   unsigned reduced = shapes[s].dims ? shapes[s].dims : 7;
-  if (places(o->kind) && (shapes[s].dims & (shapes[s].dims - 1))) return; /* takes one dim */
+  if (o->kind == PRODUCT && !shapes[s].dims) return;                       /* another name */
+  if (one_dim(o->kind) && (shapes[s].dims & (shapes[s].dims - 1))) return; /* takes one dim */
   struct op_test t;
   sconce_error err = {0};
   op_begin(&t);
@@ -100,7 +112,7 @@ static void run(const struct operation *o, size_t s, enum vk_dtype dtype, const 
   uint32_t y = op_output(&t, places(o->kind) ? VK_INT32 : dtype, out, rank);
   uint32_t dims = dims_arg(&t, o->kind, shapes[s].dims, force == NULL),
            keep = op_bool(&t, shapes[s].keep);
-  if (o->kind <= MEAN)
+  if (o->kind <= PRODUCT)
     op_node(&t, o->name, IDS(x, dims, keep, op_null(&t), y));
   else
     op_node(&t, o->name, IDS(x, dims, keep, y));
@@ -111,12 +123,13 @@ static void run(const struct operation *o, size_t s, enum vk_dtype dtype, const 
     uint64_t n = (uint64_t)live[0] * live[1] * live[2], n_got;
     double *values = test_values(VK_FLOAT32, n, 3 + i), *want = malloc(1000 * sizeof *want);
     for (uint64_t e = 0; e < n; e++)
-      values[e] = round(values[e] * 20) / (dtype == VK_INT32 ? 1 : 4);
+      values[e] = o->kind == PRODUCT ? factor(values[e], dtype)
+                                     : round(values[e] * 20) / (dtype == VK_INT32 ? 1 : 4);
     op_set(&t, x, live, RANK, values);
     CHECK_OK(op_run(&t, &err), err);
     const double *got = op_get(&t, y, &n_got);
     CHECK_EQ(n_got, oracle(o->kind, values, live, reduced, want));
-    double rel = o->kind > MEAN ? 0 : dtype == VK_FLOAT16 ? 1e-3 : 1e-6;
+    double rel = o->kind > PRODUCT ? 0 : dtype == VK_FLOAT16 ? 1e-3 : 2e-6;
     char what[120];
     snprintf(what, sizeof what, "%s %s: %s", o->name, vk_dtype_name(dtype), shapes[s].why);
     test_close(got, want, n_got, rel, rel, what);
@@ -164,6 +177,41 @@ static void corners(void) {
   op_end(&t);
 }
 
+/* Of every element, of none, and of elements of another dtype. */
+static void of_all(void) {
+  static const struct {
+    const char *name;
+    enum vk_dtype from, to;
+    uint32_t n;
+    double want;
+    const char *why;
+  } cases[] = {
+      {"aten::prod.out", VK_FLOAT32, VK_FLOAT32, 4, 0.75, "a product"},
+      {"aten::prod.out", VK_FLOAT16, VK_FLOAT16, 0, 1, "a product of nothing"},
+      {"aten::prod.out", VK_BOOL, VK_INT32, 4, 1, "of booleans"},
+      {"aten::mean.dtype_out", VK_FLOAT32, VK_FLOAT32, 4, 1.1875, "a mean"},
+      {"aten::mean.dtype_out", VK_FLOAT32, VK_FLOAT32, 0, NAN, "a mean of nothing"},
+  };
+  static const double values[] = {0.5, 2, 0.75, 1}, means[] = {0.5, 2, 1.25, 1},
+                      ones[] = {1, 1, 1, 1};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct op_test t;
+    sconce_error err = {0};
+    op_begin(&t);
+    uint32_t x = op_input(&t, cases[i].from, DIMS(4)), y = op_output(&t, cases[i].to, NULL, 0);
+    op_node(&t, cases[i].name, IDS(x, op_null(&t), y));
+    CHECK_OK(op_load(&t, NULL, &err), err);
+    op_set(&t, x, DIMS(cases[i].n),
+           cases[i].from == VK_BOOL        ? ones
+           : strstr(cases[i].name, "mean") ? means
+                                           : values);
+    CHECK_OK(op_run(&t, &err), err);
+    uint64_t n;
+    test_close(op_get(&t, y, &n), &cases[i].want, 1, 1e-6, 0, cases[i].why);
+    op_end(&t);
+  }
+}
+
 /* More elements than a loop of some devices runs through. */
 static void long_sum(void) {
   enum { N = 250 * 1000 };
@@ -183,4 +231,5 @@ static void long_sum(void) {
   op_end(&t);
 }
 
-const struct test suite_reduce[] = {TEST(every_row), TEST(corners), TEST(long_sum), {0}};
+const struct test suite_reduce[] = {
+    TEST(every_row), TEST(corners), TEST(of_all), TEST(long_sum), {0}};

@@ -28,10 +28,15 @@ static double lt(double x) { return x < 3; }
 static double le(double x) { return x <= 3; }
 static double gt(double x) { return x > 3; }
 static double ge(double x) { return x >= 3; }
+static double is_infinite(double x) { return isinf(x) != 0; }
+static double is_nan(double x) { return isnan(x) != 0; }
+static double logit(double x) { return log(x / (1 - x)); }
+static double logit_within(double x) { return logit(fmin(fmax(x, 0.25), 0.75)); }
+static double complement(double x) { return -x - 1; }
 static double not_(double x) { return x == 0; }
 
 enum { F32 = 1, F16 = 2, I32 = 4, BOOL = 8, FLOATS = F32 | F16, NUMBERS = FLOATS | I32 };
-enum domain { ALL, POSITIVE, MODEST, UNIT, ABOVE_ONE };
+enum domain { ALL, POSITIVE, MODEST, UNIT, INSIDE, ABOVE_ONE };
 
 static const struct operation {
   const char *name;
@@ -54,7 +59,7 @@ static const struct operation {
     {"aten.cos.default", cos, F32, .abs = 5e-4},
     {"aten.tan.default", tan, FLOATS, .domain = MODEST, .abs = 5e-3, .rel = 5e-3},
     {"aten.tanh.default", tanh, FLOATS, .abs = 1e-6, .rel = 1e-5},
-    {"aten.round.default", nearbyint, FLOATS},
+    {"aten.round.default", nearbyint, NUMBERS},
     {"aten.neg.default", negative, NUMBERS},
     {"aten.hardswish.default", hardswish, FLOATS, .abs = 1e-6, .rel = 1e-6},
     {"aten.clamp.default", clamp, NUMBERS, 2, {-2, 3}},
@@ -85,9 +90,9 @@ static const struct operation {
     {"aten.log10.default", log10, FLOATS, .domain = POSITIVE, .abs = 1e-6, .rel = 1e-5},
     {"aten.hardshrink.default", hardshrink, FLOATS, 1, {3}},
     {"aten.hardsigmoid.default", hardsigmoid, FLOATS, .rel = 1e-6},
-    {"aten.floor.default", floor, FLOATS},
-    {"aten.ceil.default", ceil, FLOATS},
-    {"aten.trunc.default", trunc, FLOATS},
+    {"aten.floor.default", floor, NUMBERS},
+    {"aten.ceil.default", ceil, NUMBERS},
+    {"aten.trunc.default", trunc, NUMBERS},
     {"aten.reciprocal.default", inverse, FLOATS, .domain = POSITIVE, .rel = 1e-6},
     {"aten.silu.default", silu, FLOATS, .abs = 1e-6, .rel = 1e-5},
     {"aten.eq.Scalar", eq, NUMBERS | BOOL, 1, {3}},
@@ -98,6 +103,18 @@ static const struct operation {
     {"aten.ge.Scalar", ge, NUMBERS | BOOL, 1, {3}},
     {"aten.logical_not.default", not_, NUMBERS | BOOL},
     {"aten.bitwise_not.default", not_, BOOL},
+    {"aten.bitwise_not.default", complement, I32},
+    {"aten.isnan.default", is_nan, NUMBERS | BOOL},
+    {"aten.isinf.default", is_infinite, NUMBERS | BOOL},
+    {"aten.logit.default", logit, FLOATS, 1, {NAN}, .domain = INSIDE, .abs = 1e-6, .rel = 1e-5},
+    {"aten.logit.default",
+     logit_within,
+     FLOATS,
+     1,
+     {0.25},
+     .domain = UNIT,
+     .abs = 1e-6,
+     .rel = 1e-5},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
@@ -112,6 +129,7 @@ static double *numbers(const struct operation *o, enum vk_dtype dtype, uint64_t 
     x[i] = i < ENDS && o->domain == ALL ? ends[i] : x[i] * (o->domain == MODEST ? 3 : 12);
     if (o->domain == POSITIVE) x[i] = fabs(x[i]) + 0.01;
     if (o->domain == UNIT) x[i] = x[i] / 13;
+    if (o->domain == INSIDE) x[i] = 0.5 + x[i] / 25;
     if (o->domain == ABOVE_ONE) x[i] = fabs(x[i]) + 1;
     if (dtype == VK_INT32) x[i] = trunc(x[i]);
     if (dtype == VK_BOOL) x[i] = x[i] > 0;
@@ -207,7 +225,9 @@ static void corners(void) {
       {"aten.relu.default", NAN, NAN},       {"aten.sigmoid.default", -INFINITY, 0},
       {"aten.sigmoid.default", INFINITY, 1}, {"aten.tanh.default", -INFINITY, -1},
       {"aten.sqrt.default", -1, NAN},        {"aten.log.default", 0, -INFINITY},
-      {"aten.rsqrt.default", 0, INFINITY},
+      {"aten.rsqrt.default", 0, INFINITY},   {"aten.isnan.default", NAN, 1},
+      {"aten.isnan.default", INFINITY, 0},   {"aten.isinf.default", -INFINITY, 1},
+      {"aten.isinf.default", NAN, 0},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct op_test t;
@@ -221,6 +241,45 @@ static void corners(void) {
       CHECK_OK(op_run(&t, &err), err);
       uint64_t n;
       test_close(op_get(&t, y, &n), &cases[i].want, 1, 1e-7, 0, cases[i].name);
+    }
+    op_end(&t);
+  }
+}
+
+/* The dtype that the result says, where kernels have it: PyTorch's promotion. */
+static void other_dtypes(void) {
+  static const struct {
+    const char *name;
+    enum vk_dtype from, to;
+    double number, x, want;
+    const char *why;
+  } cases[] = {
+      {"aten::sqrt.out", VK_INT32, VK_FLOAT32, NAN, 9, 3, "a float of an integer"},
+      {"aten::exp.out", VK_BOOL, VK_FLOAT32, NAN, 0, 1, "a float of a boolean"},
+      {"aten::neg.out", VK_UINT8, VK_UINT8, NAN, 3, 253, "bytes wrap"},
+      {"aten::abs.out", VK_INT8, VK_INT8, NAN, -128, -128, "the least one has no opposite"},
+      {"aten::bitwise_not.out", VK_UINT8, VK_UINT8, NAN, 5, 250, "bits of a byte"},
+      {"aten::sign.out", VK_BOOL, VK_BOOL, NAN, 1, 1, "of a boolean"},
+      {"aten::gt.Scalar_out", VK_INT32, VK_BOOL, 2.5, 3, 1, "a fraction beside integers"},
+      {"aten::le.Scalar_out", VK_UINT8, VK_BOOL, 200, 201, 0, "bytes beside a number"},
+      {"aten::pow.Tensor_Scalar_out", VK_INT32, VK_FLOAT32, 0.5, 16, 4, "a root of an integer"},
+      {"aten::isinf.out", VK_INT32, VK_BOOL, NAN, 7, 0, "no integer is"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct op_test t;
+    sconce_error err = {0};
+    op_begin(&t);
+    uint32_t x = op_input(&t, cases[i].from, DIMS(1)), y = op_output(&t, cases[i].to, DIMS(1));
+    if (isnan(cases[i].number))
+      op_node(&t, cases[i].name, IDS(x, y));
+    else
+      op_node(&t, cases[i].name, IDS(x, op_double(&t, cases[i].number), y));
+    CHECK_OK(op_load(&t, NULL, &err), err);
+    if (!test_failed()) {
+      op_set(&t, x, DIMS(1), &cases[i].x);
+      CHECK_OK(op_run(&t, &err), err);
+      uint64_t n;
+      test_close(op_get(&t, y, &n), &cases[i].want, 1, 1e-6, 0, cases[i].why);
     }
     op_end(&t);
   }
@@ -249,5 +308,5 @@ static void refuses(void) {
   }
 }
 
-const struct test suite_unary[] = {
-    TEST(every_operation), TEST(large), TEST(corners), TEST(refuses), {0}};
+const struct test suite_unary[] = {TEST(every_operation), TEST(large),   TEST(corners),
+                                   TEST(other_dtypes),    TEST(refuses), {0}};

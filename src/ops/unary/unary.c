@@ -18,6 +18,9 @@
 #define FLOATS(NAME, RESULT) ((const struct kernel[]){FLOAT_ROWS(NAME, RESULT, ""), {0}})
 #define NUMBERS(NAME, RESULT)                                                                      \
   ((const struct kernel[]){FLOAT_ROWS(NAME, RESULT, ""), INT_ROW(NAME, RESULT), {0}})
+/* Of integers nothing is left to round. */
+#define ROUNDED(NAME, RESULT)                                                                      \
+  ((const struct kernel[]){FLOAT_ROWS(NAME, RESULT, ""), INT_ROW("same", "x"), {0}})
 #define POWERS(NAME, RESULT)                                                                       \
   ((const struct kernel[]){                                                                        \
       FLOAT_ROWS(NAME, RESULT, " use=unary_power use=power"), INT_ROW(NAME, RESULT), {0}})
@@ -28,6 +31,17 @@
                            ROW(NAME "_f16", RESULT, OF_F16, "use=quad_f16 use=unary_compare"),     \
                            ROW(NAME "_i32", RESULT, OF_I32, "use=quad_i32 use=unary_compare"),     \
                            ROW(NAME "_bool", RESULT, OF_BOOL, "use=quad_u8 use=unary_compare"),    \
+                           {0}})
+#define KINDS(NAME, RESULT)                                                                        \
+  ((const struct kernel[]){                                                                        \
+      ROW(NAME "_f32", RESULT, OF_F32, "use=quad_f32 use=unary_compare use=not_a_number"),         \
+      ROW(NAME "_f16", RESULT, OF_F16, "use=quad_f16 use=unary_compare use=not_a_number"),         \
+      ROW("never_i32", "x<x", OF_I32, "use=quad_i32 use=unary_compare"),                           \
+      ROW("never_bool", "x<x", OF_BOOL, "use=quad_u8 use=unary_compare"),                          \
+      {0}})
+#define BITS(NAME, RESULT)                                                                         \
+  ((const struct kernel[]){INT_ROW(NAME, RESULT),                                                  \
+                           ROW("eq_bool", "x==a", OF_BOOL, "use=quad_u8 use=unary_compare"),       \
                            {0}})
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -52,7 +66,7 @@ static sconce_status number(struct plan *p, const struct node *n, uint32_t i, do
 }
 
 /* What an operator has between its tensor and its output, and what it makes. */
-enum { PLAIN, WITH_NUMBERS, RANGE, COMPARISON, NEGATION };
+enum { PLAIN, WITH_NUMBERS, RANGE, MARGIN, COMPARISON, NEGATION };
 
 static bool makes_bool(const struct op *op) {
   return op->code == COMPARISON || op->code == NEGATION;
@@ -64,6 +78,8 @@ static sconce_status numbers(struct plan *p, const struct node *n, struct unary_
   case RANGE:
     TRY(number(p, n, 1, -INFINITY, &u->a));
     return number(p, n, 2, INFINITY, &u->b);
+  case MARGIN: /* a negative one stands for none */
+    return number(p, n, 1, -1, &u->a);
   case WITH_NUMBERS:
   case COMPARISON:
     for (uint32_t i = 0; i < 3 && i + 2 < n->n_args; i++) TRY(number(p, n, i + 1, 0, to[i]));
@@ -113,6 +129,7 @@ static sconce_status emit_gelu(struct plan *p, const struct node *n) {
    .also = PORTABLE,                                                                               \
    .code = CODE,                                                                                   \
    .n_args = N_ARGS,                                                                               \
+   .flags = OP_FOLLOWS | ((CODE) >= COMPARISON ? OP_COMPARES : 0),                                 \
    .tables = TABLES(TABLE)}
 #define OF_ONE(NAME, PORTABLE, TABLE) UNARY(NAME, PORTABLE, PLAIN, 2, TABLE)
 #define WITH_ONE(NAME, PORTABLE, TABLE) UNARY(NAME, PORTABLE, WITH_NUMBERS, 3, TABLE)
@@ -129,7 +146,8 @@ const struct op ops_unary[] = {
     OF_ONE("aten.sin.default", "aten::sin.out", ANGLES("sin", "sin(small(x))")),
     OF_ONE("aten.cos.default", "aten::cos.out", ANGLES("cos", "cos(small(x))")),
     OF_ONE("aten.tanh.default", "aten::tanh.out", FLOATS("tanh", "tangent(x)")),
-    OF_ONE("aten.round.default", "aten::round.out", FLOATS("round", "round(x)")), /* ties to even */
+    /* ties to even */
+    OF_ONE("aten.round.default", "aten::round.out", ROUNDED("round", "round(x)")),
     OF_ONE("aten.neg.default", "aten::neg.out", NUMBERS("neg", "-x")),
     OF_ONE("aten.hardswish.default", NULL, FLOATS("hardswish", "hardswish(x)")),
     WITH_RANGE("aten.clamp.default", "aten::clamp.out", NUMBERS("clamp", "clamped(x,a,b)")),
@@ -137,6 +155,7 @@ const struct op ops_unary[] = {
     WITH_ONE("aten.pow.Tensor_Scalar", "aten::pow.Tensor_Scalar_out", POWERS("pow", "to_the(x,a)")),
     OF_ONE("aten.relu.default", "aten::relu.out", NUMBERS("relu", "relu(x)")),
     {"aten.gelu.default", shape_same, emit_gelu, .also = "aten::gelu.out", .n_args = 3,
+     .flags = OP_FOLLOWS,
      .tables = TABLES(FLOATS("gelu", "gelu(x)"), FLOATS("gelu_tanh", "gelu_tanh(x)"))},
     WITH_ONE("aten.leaky_relu.default", "aten::leaky_relu.out",
              FLOATS("leaky_relu", "select(a*x,x,x>zero)")),
@@ -161,9 +180,9 @@ const struct op ops_unary[] = {
     WITH_ONE("aten.hardshrink.default", NULL, FLOATS("hardshrink", "select(x,zero,abs(x)<=a)")),
     OF_ONE("aten.hardsigmoid.default", NULL, FLOATS("hardsigmoid", "hardsigmoid(x)")),
     OF_ONE("aten.tan.default", "aten::tan.out", ANGLES("tan", "tan(small(x))")),
-    OF_ONE("aten.floor.default", "aten::floor.out", FLOATS("floor", "floor(x)")),
-    OF_ONE("aten.ceil.default", "aten::ceil.out", FLOATS("ceil", "ceil(x)")),
-    OF_ONE("aten.trunc.default", "aten::trunc.out", FLOATS("trunc", "trunc(x)")),
+    OF_ONE("aten.floor.default", "aten::floor.out", ROUNDED("floor", "floor(x)")),
+    OF_ONE("aten.ceil.default", "aten::ceil.out", ROUNDED("ceil", "ceil(x)")),
+    OF_ONE("aten.trunc.default", "aten::trunc.out", ROUNDED("trunc", "trunc(x)")),
     OF_ONE("aten.reciprocal.default", "aten::reciprocal.out", FLOATS("reciprocal", "1.0/x")),
     OF_ONE("aten.silu.default", NULL, FLOATS("silu", "x*sigmoid(x)")),
     COMPARED("aten.eq.Scalar", "aten::eq.Scalar_out", COMPARES("eq", "x==a")),
@@ -174,6 +193,9 @@ const struct op ops_unary[] = {
     COMPARED("aten.ge.Scalar", "aten::ge.Scalar_out", COMPARES("ge", "x>=a")),
     /* not x: x == 0, the number that params start with */
     NEGATED("aten.logical_not.default", "aten::logical_not.out", COMPARES("eq", "x==a")),
-    NEGATED("aten.bitwise_not.default", "aten::bitwise_not.out", COMPARES("eq", "x==a")),
+    OF_ONE("aten.bitwise_not.default", "aten::bitwise_not.out", BITS("not", "~x")),
+    NEGATED("aten.isnan.default", "aten::isnan.out", KINDS("isnan", "is_nan(x)")),
+    NEGATED("aten.isinf.default", "aten::isinf.out", KINDS("isinf", "is_infinite(x)")),
+    UNARY("aten.logit.default", "aten::logit.out", MARGIN, 3, FLOATS("logit", "logit(x,a)")),
     {0},
 };

@@ -73,6 +73,13 @@ fn area_tangent(x: vec4<f32>) -> vec4<f32> {
   let y = 0.5 * log_of_one_more(2.0 * x / (1.0 - x));
   return select(y, not_a_number(), !(abs(x) <= vec4<f32>(1.0)));
 }
+// log(x / (1 - x)), with x kept away from 0 and 1 by a margin where there is one.
+fn logit(x: vec4<f32>, margin: vec4<f32>) -> vec4<f32> {
+  let inside = select(x, clamped(x, margin, 1.0 - margin), margin >= vec4<f32>());
+  let y = logarithm(inside) - logarithm(1.0 - inside);
+  let outside = (inside < vec4<f32>()) | (inside > vec4<f32>(1.0)) | is_nan(x);
+  return select(y, not_a_number(), outside);
+}
 fn relu(x: vec4<f32>) -> vec4<f32> {
   return select(max(x, vec4<f32>()), x, is_nan(x));
 }
