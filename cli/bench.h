@@ -16,7 +16,6 @@ int bench_llm(const struct bench_llm *bench);
 /* At one depth; `ids` has room for the context. */
 int bench_profile(struct llm *llm, const struct bench_llm *bench, int32_t *ids, long depth,
                   bool first);
-double bench_now(void); /* seconds */
 /* Brings the session to a depth; the same ids again cost nothing. */
 sconce_status bench_go_to(struct llm *llm, int32_t *ids, long depth, sconce_error *err);
 /* Decoding as a caller sees it: choose, append, with the device's work waited for. */

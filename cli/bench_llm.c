@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { LIST_MAX = 16, REPEATS_MAX = 100 };
 
@@ -29,12 +28,6 @@ static bool parse_list(const char *option, const char *text, struct numbers *out
     text = *end ? end + 1 : end;
   }
   return true;
-}
-
-double bench_now(void) {
-  struct timespec t;
-  timespec_get(&t, TIME_UTC);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 /* ---- one measurement ------------------------------------------------------------------------- */
@@ -69,7 +62,7 @@ static sconce_status measure(struct llm *llm, int32_t *ids, const struct job *jo
   const sconce_session_info *info = sconce_session_describe(llm->session);
   sconce_status status = bench_go_to(llm, ids, job->depth, err);
   if (status != SCONCE_OK) return status;
-  double start = bench_now();
+  double start = console_seconds();
   if (job->decode) {
     status = bench_decode(llm, job->tokens + 1, err); /* the prompt gave the logits for the first */
   } else {
@@ -80,7 +73,7 @@ static sconce_status measure(struct llm *llm, int32_t *ids, const struct job *jo
       status = sconce_session_prompt(llm->session, ids, (size_t)(job->depth + job->tokens), NULL,
                                      NULL, err);
   }
-  *seconds = bench_now() - start;
+  *seconds = console_seconds() - start;
   return status;
 }
 

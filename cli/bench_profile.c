@@ -111,10 +111,10 @@ static sconce_status time_tokens(struct llm *llm, struct profile *p, double *scr
   sconce_call_times before, after;
   sconce_state_times(sconce_session_state(llm->session), &before);
   for (long i = 0; i < p->tokens; i++) {
-    double start = bench_now();
+    double start = console_seconds();
     sconce_status status = bench_decode(llm, 1, err);
     if (status != SCONCE_OK) return status;
-    scratch[i] = (bench_now() - start) * 1e6;
+    scratch[i] = (console_seconds() - start) * 1e6;
   }
   sconce_state_times(sconce_session_state(llm->session), &after);
   p->wall_us = median(scratch, (size_t)p->tokens);

@@ -1,12 +1,10 @@
 /* sconce chat: a conversation in the terminal. */
-#define _POSIX_C_SOURCE 200809L
 #include "line.h"
 #include "llm.h"
 #include "render.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char commands[] = "  /reset       start over\n"
                                "  /save FILE   keep the conversation\n"
@@ -70,7 +68,7 @@ static bool on_text(void *user, const char *text, size_t size, sconce_choice cho
   }
   memcpy(c->answer + c->n_answer, text, size);
   c->n_answer += size;
-  return !llm_interrupted();
+  return !console_interrupted();
 }
 
 /* The whole conversation is rendered; the session computes only what it has not seen. */
@@ -88,9 +86,9 @@ static sconce_status answer(struct chat *c, sconce_error *err) {
   c->n_answer = 0;
   sconce_generate_desc generate = {
       .prompt = prompt, .n_prompt = n, .max_new = c->max_new, .on_text = on_text, .user = c};
-  llm_catch_interrupt(true);
+  console_catch_interrupt(true);
   status = sconce_session_generate(c->llm.session, &generate, &c->last, err);
-  llm_catch_interrupt(false);
+  console_catch_interrupt(false);
   free(prompt);
   return status;
 }
@@ -137,7 +135,7 @@ static bool messages_path(const char *path, char *out, size_t size) {
 }
 
 static bool save_messages(const struct chat *c, const char *path) {
-  FILE *file = fopen(path, "wb");
+  FILE *file = console_open(path, "wb");
   if (!file) return false;
   for (size_t i = 0; i < c->n_messages; i++) {
     const sconce_message *m = &c->messages[i];
@@ -149,7 +147,7 @@ static bool save_messages(const struct chat *c, const char *path) {
 }
 
 static bool load_messages(struct chat *c, const char *path) {
-  FILE *file = fopen(path, "rb");
+  FILE *file = console_open(path, "rb");
   if (!file) return false;
   char role[16];
   size_t size;
@@ -262,7 +260,7 @@ struct words {
 
 static int open_and_converse(struct chat *c, const struct words *w,
                              const sconce_sampler_desc *sampler) {
-  c->colour = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
+  c->colour = console_is_terminal(stdout) && console_is_terminal(stdin);
   int result = llm_open(&c->llm, &w->llm, sampler);
   if (result == CLI_DONE) render_warn(c->llm.tokenizer, &c->how);
   if (result == CLI_DONE && !start_over(c)) result = CLI_FAILED;

@@ -1,6 +1,5 @@
 /* sconce check: models against goldens, as text, JSON and JUnit. The library finds and runs the
  * cases; this file prints. */
-#define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 
 #include "sconce_dev.h"
@@ -9,7 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct report {
   bool json, verbose;
@@ -141,7 +139,7 @@ static int check(const struct cli_list *paths, sconce_check_desc *desc, struct r
                  const char *junit, const struct cli_device *which) {
   sconce_device *device;
   sconce_error err = {0};
-  if (junit && !(r->junit = fopen(junit, "w"))) {
+  if (junit && !(r->junit = console_open(junit, "w"))) {
     fprintf(stderr, "sconce: cannot write %s: %s\n", junit, strerror(errno));
     return CLI_FAILED;
   }
@@ -190,7 +188,7 @@ int cli_check(int argc, char **argv) {
       options};
   int result;
   if (cli_parse(argc, argv, &verb, &result)) {
-    r.counts = !r.json && !r.verbose && isatty(STDERR_FILENO);
+    r.counts = !r.json && !r.verbose && console_is_terminal(stderr);
     if (paths.n == 0)
       result = cli_usage(&verb, "no folder to check");
     else if (desc.golden && paths.n != 1)

@@ -20,7 +20,7 @@ long cli_number(const char *option, const char *text, long low, long high) {
 
 char *cli_read_file(const char *path, size_t *size) {
   const bool input = !strcmp(path, "-");
-  FILE *file = input ? stdin : fopen(path, "rb");
+  FILE *file = input ? stdin : console_open(path, "rb");
   size_t cap = 1 << 16, n = 0;
   char *data = file ? malloc(cap) : NULL;
   while (data) {

@@ -3,9 +3,8 @@
 #ifndef CLI_H
 #define CLI_H
 
+#include "console.h"
 #include "sconce.h"
-
-#include <stdio.h>
 
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };
 

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct output {
   bool json;
@@ -25,7 +24,7 @@ static bool on_text(void *user, const char *text, size_t size, sconce_choice cho
     puts("}");
     free(z);
   }
-  return fflush(stdout) == 0 && !llm_interrupted();
+  return fflush(stdout) == 0 && !console_interrupted();
 }
 
 /* ", 12.3 tokens/s", where there were enough of them to tell. */
@@ -70,7 +69,7 @@ static int complete(struct llm *llm, const char *prompt, size_t size, sconce_gen
   }
   if (status != SCONCE_OK && status != SCONCE_CANCELLED) return cli_fail(&err);
   report(&cost, &result, out->json);
-  return llm_interrupted() ? CLI_INTERRUPTED : CLI_DONE;
+  return console_interrupted() ? CLI_INTERRUPTED : CLI_DONE;
 }
 
 static int run(struct llm *llm, const char *prompt, size_t size, bool bos,
@@ -88,9 +87,9 @@ static int run(struct llm *llm, const char *prompt, size_t size, bool bos,
   desc.n_prompt = n;
   desc.on_text = on_text;
   desc.user = &out;
-  llm_catch_interrupt(true);
+  console_catch_interrupt(true);
   int result = complete(llm, prompt, size, &desc, &out);
-  llm_catch_interrupt(false);
+  console_catch_interrupt(false);
   free(copy);
   return result;
 }
@@ -106,7 +105,7 @@ struct words {
  * ends a file with a newline that nobody means: one goes. */
 static char *read_prompt(const struct words *w, size_t *size) {
   const char *path = w->dash ? w->dash : w->prompt_file;
-  if (!path && !w->prompt && !isatty(STDIN_FILENO)) path = "-";
+  if (!path && !w->prompt && !console_is_terminal(stdin)) path = "-";
   char *text = path ? cli_read_file(path, size) : strdup(w->prompt ? w->prompt : "");
   if (!text) return NULL;
   if (!path) *size = strlen(text);

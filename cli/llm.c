@@ -1,12 +1,10 @@
 /* Opening a language model from the command line: see llm.h. */
-#define _POSIX_C_SOURCE 200809L
 #include "llm.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
@@ -51,11 +49,10 @@ int llm_sampler(const struct llm_options *o, sconce_sampler_desc *out) {
 
 bool llm_find_tokenizer(const char *model, char *out, size_t size) {
   static const char *const names[] = {"tokenizer.json", "tokenizer.model", "tokenizer.bin"};
-  const char *slash = strrchr(model, '/');
-  int folder = slash ? (int)(slash - model + 1) : 0;
+  const int folder = (int)(console_file_name(model) - model);
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     snprintf(out, size, "%.*s%s", folder, model, names[i]);
-    if (access(out, R_OK) == 0) return true;
+    if (console_can_read(out)) return true;
   }
   return false;
 }
@@ -116,7 +113,7 @@ static int open_session(struct llm *llm, const struct llm_options *o,
 }
 
 int llm_open(struct llm *llm, const struct llm_options *o, const sconce_sampler_desc *sampler) {
-  *llm = (struct llm){.quiet = o->json || !isatty(STDERR_FILENO), .cache = o->cache};
+  *llm = (struct llm){.quiet = o->json || !console_is_terminal(stderr), .cache = o->cache};
   sconce_error err = {0};
   int result = cli_check_program(o->model); /* before anything beside it is looked for */
   if (result == CLI_DONE && !o->no_text) result = open_tokenizer(llm, o, &err);

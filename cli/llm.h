@@ -77,10 +77,6 @@ void llm_cache_save(struct llm *llm, const struct llm_cost *cost);
 /* Does a file start like a kept session? Also true where there is no file. */
 bool llm_may_overwrite(const char *path);
 
-/* While this is on, Ctrl-C sets the flag; a second one ends the program. */
-void llm_catch_interrupt(bool on);
-bool llm_interrupted(void);
-
 const char *llm_stop_name(sconce_stop stop);
 
 #endif

@@ -1,16 +1,13 @@
 /* See load.h. */
-#define _POSIX_C_SOURCE 200809L
 #include "load.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 /* What a load that is quick need not show. */
 #define PATIENCE_S 0.5
-enum { NAP_NS = 50000, SHOWN_EVERY = 200 };
+enum { SHOWN_EVERY = 200 };
 
 struct meter {
   const char *path;
@@ -19,17 +16,10 @@ struct meter {
   unsigned polls;
 };
 
-static double now_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static void show(struct meter *m, const sconce_progress *p) {
-  if (!m->on || now_s() - m->start < PATIENCE_S || m->polls++ % SHOWN_EVERY) return;
+  if (!m->on || console_seconds() - m->start < PATIENCE_S || m->polls++ % SHOWN_EVERY) return;
   char done[32], all[32];
-  const char *name = strrchr(m->path, '/');
-  fprintf(stderr, "\rloading %s: %s of %s, %u of %u kernels\033[K", name ? name + 1 : m->path,
+  fprintf(stderr, "\rloading %s: %s of %s, %u of %u kernels\033[K", console_file_name(m->path),
           cli_bytes(done, p->bytes_done), cli_bytes(all, p->bytes_all), p->kernels_done,
           p->kernels_all);
   fflush(stderr);
@@ -44,7 +34,7 @@ static sconce_status open_method(struct cli_load *l, const char *name, struct me
     const uint64_t before = p.bytes_done;
     status = sconce_method_poll(l->method, &p, err);
     if (status == SCONCE_OK) show(meter, &p);
-    if (p.bytes_done == before) nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+    if (p.bytes_done == before) console_nap();
   }
   if (meter->shown) fputs("\r\033[K", stderr);
   return status;
@@ -65,7 +55,7 @@ static const struct {
 
 int cli_check_program(const char *path) {
   char start[16] = {0};
-  FILE *file = fopen(path, "rb");
+  FILE *file = console_open(path, "rb");
   if (!file) {
     fprintf(stderr, "sconce: cannot read the model %s: %s\n", path, strerror(errno));
     return CLI_FAILED;
@@ -106,8 +96,9 @@ static sconce_status open_model(struct cli_load *l, const struct cli_load_desc *
 
 sconce_status cli_load(struct cli_load *l, const struct cli_load_desc *desc, sconce_error *err) {
   *l = (struct cli_load){0};
-  struct meter meter = {
-      .path = desc->path, .on = !desc->quiet && isatty(STDERR_FILENO), .start = now_s()};
+  struct meter meter = {.path = desc->path,
+                        .on = !desc->quiet && console_is_terminal(stderr),
+                        .start = console_seconds()};
   sconce_status status = cli_open_device(&l->device, desc->device, err);
   if (status == SCONCE_OK) status = open_model(l, desc, err);
   if (status == SCONCE_OK) status = open_method(l, desc->method, &meter, err);

@@ -1,10 +1,7 @@
 /* sconce: the command. Finds the verb; each verb is a file beside this one. */
-#define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -67,8 +64,7 @@ static int finish(int result) {
 }
 
 int main(int argc, char **argv) {
-  /* Mesa's device-selection layer complains on stderr when there is no desktop session. */
-  if (!getenv("XDG_RUNTIME_DIR")) setenv("NODEVICE_SELECT", "1", 0);
+  console_start(&argc, &argv);
   if (argc < 2) {
     usage(stderr);
     return CLI_USAGE;
@@ -81,7 +77,6 @@ int main(int argc, char **argv) {
   else
     result = run_verb(argc - 1, argv + 1);
   result = finish(result);
-  /* A shell's loop ends only if the program died of the signal; the shell calls that 130. */
-  if (result == CLI_INTERRUPTED && signal(SIGINT, SIG_DFL) != SIG_ERR) raise(SIGINT);
+  if (result == CLI_INTERRUPTED) console_end_interrupted();
   return result;
 }

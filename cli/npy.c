@@ -2,8 +2,9 @@
  * the header's length is capped and the shape must account for exactly the bytes that follow. */
 #include "tensor.h"
 
+#include "console.h"
+
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,7 +111,7 @@ static bool read_data(FILE *file, const char *path, sconce_tensor *t, void **dat
 bool npy_read(const char *path, sconce_tensor *out, void **data) {
   *out = (sconce_tensor){0};
   *data = NULL;
-  FILE *file = fopen(path, "rb");
+  FILE *file = console_open(path, "rb");
   if (!file) return complain(path, strerror(errno));
   bool ok = read_header(file, path, out) && read_data(file, path, out, data);
   fclose(file);
@@ -134,7 +135,7 @@ bool npy_write(const char *path, const sconce_tensor *t) {
   header[length - 1] = '\n';
   const unsigned char start[10] = {
       0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)length, (unsigned char)(length >> 8)};
-  FILE *file = fopen(path, "wb");
+  FILE *file = console_open(path, "wb");
   if (!file) return complain(path, strerror(errno));
   bool ok = fwrite(start, 1, 10, file) == 10 && fwrite(header, 1, length, file) == length &&
             fwrite(t->data, 1, t->size, file) == t->size;

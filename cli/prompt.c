@@ -1,33 +1,8 @@
-/* Prompts of language models: progress, Ctrl-C, and what is kept between runs. See llm.h. */
-#define _POSIX_C_SOURCE 200809L
+/* Prompts of language models: progress and what is kept between runs. See llm.h. */
 #include "llm.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
-
-/* ---- Ctrl-C ---------------------------------------------------------------------------------- */
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int number) {
-  if (interrupted) { /* nobody looked at the first one: the device is busy */
-    signal(number, SIG_DFL);
-    raise(number);
-  }
-  interrupted = 1;
-}
-
-void llm_catch_interrupt(bool on) {
-  struct sigaction action = {.sa_handler = on ? on_interrupt : SIG_DFL};
-  sigemptyset(&action.sa_mask);
-  if (on) interrupted = 0;
-  sigaction(SIGINT, &action, NULL);
-}
-
-bool llm_interrupted(void) { return interrupted; }
 
 /* ---- prompts --------------------------------------------------------------------------------- */
 
@@ -35,12 +10,6 @@ enum {
   PIECE = 64, /* ids at a time where the device is the CPU: a second or so, and Ctrl-C is heard */
   SHOWN_FROM = 96
 };
-
-static double now_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 struct meter {
   size_t before, all; /* ids of the whole prompt */
@@ -57,7 +26,7 @@ static bool progress(void *user, size_t done, size_t all) {
             m->before + done, m->all);
     fflush(stderr);
   }
-  return !interrupted;
+  return !console_interrupted();
 }
 
 static size_t common(const sconce_session *session, const int32_t *ids, size_t n) {
@@ -69,7 +38,7 @@ static size_t common(const sconce_session *session, const int32_t *ids, size_t n
 
 sconce_status llm_prompt(struct llm *llm, const int32_t *ids, size_t n, struct llm_cost *cost,
                          sconce_error *err) {
-  const double start = now_s();
+  const double start = console_seconds();
   const size_t same = common(llm->session, ids, n);
   const size_t piece = llm->software ? PIECE : n;
   struct meter meter = {.before = same, .all = n, .on = !llm->quiet && n - same >= SHOWN_FROM};
@@ -82,7 +51,7 @@ sconce_status llm_prompt(struct llm *llm, const int32_t *ids, size_t n, struct l
     if (at == n) break;
   }
   if (meter.on) fputs("\r\033[K", stderr);
-  cost->seconds = now_s() - start;
+  cost->seconds = console_seconds() - start;
   return status;
 }
 
@@ -90,7 +59,7 @@ sconce_status llm_prompt(struct llm *llm, const int32_t *ids, size_t n, struct l
 
 bool llm_may_overwrite(const char *path) {
   char start[6];
-  FILE *file = fopen(path, "rb");
+  FILE *file = console_open(path, "rb");
   if (!file) return errno == ENOENT;
   size_t n = fread(start, 1, sizeof start, file);
   fclose(file);
@@ -99,7 +68,7 @@ bool llm_may_overwrite(const char *path) {
 
 int llm_cache_open(struct llm *llm) {
   sconce_error err = {0};
-  if (!llm->cache || access(llm->cache, F_OK) != 0) return CLI_DONE;
+  if (!llm->cache || (!console_can_read(llm->cache) && errno == ENOENT)) return CLI_DONE;
   if (!llm_may_overwrite(llm->cache)) {
     fprintf(stderr, "sconce: --cache %s: this is no kept session, and it is left as it is\n",
             llm->cache);

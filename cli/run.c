@@ -1,4 +1,3 @@
-#define _POSIX_C_SOURCE 200809L
 /* sconce run: one method, inputs from files or made up, outputs printed, saved, timed. */
 #include "load.h"
 #include "sconce_dev.h"
@@ -8,8 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 
 struct options {
   const char *method, *output_dir, *repeat, *profile;
@@ -82,7 +79,7 @@ static bool save(const char *folder, uint32_t i, const sconce_tensor *t) {
 }
 
 static bool show_outputs(struct job *job, const char *folder) {
-  if (folder && mkdir(folder, 0777) != 0 && errno != EEXIST) {
+  if (folder && !console_make_folder(folder)) {
     fprintf(stderr, "sconce: %s: %s\n", folder, strerror(errno));
     return false;
   }
@@ -100,12 +97,6 @@ static bool show_outputs(struct job *job, const char *folder) {
 
 /* ---- time and memory ------------------------------------------------------------------------- */
 
-static double now_ms(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
 static int by_value(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
@@ -121,9 +112,9 @@ static bool run_timed(sconce_state *state, long repeats) {
   }
   sconce_status status = SCONCE_OK;
   for (long i = 0; i <= repeats && status == SCONCE_OK; i++) {
-    double start = now_ms();
+    double start = console_seconds();
     status = sconce_state_run(state, NULL, &err);
-    ms[i] = now_ms() - start;
+    ms[i] = (console_seconds() - start) * 1e3;
   }
   if (status == SCONCE_OK && repeats > 0) {
     double first = ms[0], *rest = ms + 1;
@@ -177,7 +168,7 @@ static void write_event(void *user, const char *node, const char *kernel, uint64
 
 static bool profile(sconce_state *state, const char *path) {
   sconce_error err = {0};
-  struct trace trace = {.file = fopen(path, "w")};
+  struct trace trace = {.file = console_open(path, "w")};
   if (!trace.file) {
     fprintf(stderr, "sconce: %s: %s\n", path, strerror(errno));
     return false;

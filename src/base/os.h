@@ -44,6 +44,13 @@ void os_team_start(struct os_team *team, uint32_t n, void (*work)(void *user), v
 void os_team_join(struct os_team *team);
 uint32_t os_cores(void); /* that this process may use; at least 1 */
 
+/* ---- the environment ------------------------------------------------------------------------- */
+
+enum { OS_ENV_MAX = 1024 };
+/* A variable as UTF-8, NULL: not set, or longer than size. It may lie in room, which is the
+ * caller's, or be the system's own until the next change. */
+const char *os_env(const char *name, char *room, size_t size);
+
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* A file mapped read-only; pages come in as they are touched. If somebody else makes the file

@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -100,6 +101,13 @@ uint32_t os_cores(void) {
 #endif
   long n = sysconf(_SC_NPROCESSORS_ONLN);
   return n < 1 ? 1 : (uint32_t)n;
+}
+
+/* ---- the environment ------------------------------------------------------------------------- */
+
+const char *os_env(const char *name, char *room, size_t size) {
+  (void)room, (void)size;
+  return getenv(name);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/os_folder.h"
+#include "base/path.h"
 #include "run/device.h"
 
 #include <stdio.h>
@@ -28,8 +29,7 @@ void check_run_free(struct check_run *run) {
 }
 
 const char *check_folder_of(struct arena *arena, const char *path) {
-  const char *slash = strrchr(path, '/');
-  return arena_copy_text(arena, path, slash ? (size_t)(slash - path) + 1 : 0);
+  return arena_copy_text(arena, path, (size_t)(path_name(path) - path));
 }
 
 const char *check_join(struct arena *arena, const char *folder, struct text name) {
@@ -42,11 +42,11 @@ const char *check_join(struct arena *arena, const char *folder, struct text name
   return path;
 }
 
-/* No way out of the folder, and no NUL that hides the rest. */
+/* No way out of the folder on any system, and no NUL that hides the rest. */
 static bool is_plain_name(struct text name) {
   if (!name.size || text_is(name, ".") || text_is(name, "..")) return false;
   for (size_t i = 0; i < name.size; i++)
-    if (name.data[i] == '/' || name.data[i] == '\\' || !name.data[i]) return false;
+    if (!name.data[i] || strchr("/\\:", name.data[i])) return false;
   return true;
 }
 

@@ -1,9 +1,8 @@
 /* Parses "f16,subgroups" and "storage_binding=1048576,default": see config.h. */
 #include "gpu/config.h"
 
+#include "base/os.h"
 #include "base/span.h"
-
-#include <stdlib.h>
 
 static const struct {
   const char *name;
@@ -96,8 +95,9 @@ sconce_status config_read(struct gpu_config *config, const char *disable, const 
                           sconce_error *err) {
   *config = (struct gpu_config){0};
   for (int i = 0; i < LIMITS; i++) config->cap[i] = UINT64_MAX;
+  char room[OS_ENV_MAX];
   TRY(read_disable(config, disable, err));
-  TRY(read_disable(config, getenv("SCONCE_DISABLE"), err));
+  TRY(read_disable(config, os_env("SCONCE_DISABLE", room, sizeof room), err));
   TRY(read_limits(config, limits, err));
-  return read_limits(config, getenv("SCONCE_LIMITS"), err);
+  return read_limits(config, os_env("SCONCE_LIMITS", room, sizeof room), err);
 }

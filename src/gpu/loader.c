@@ -2,10 +2,11 @@
  * default one beside the program, beside this library, or wherever the system looks. */
 #include "gpu/api.h"
 
+#include "base/os.h"
 #include "base/os_library.h"
+#include "base/path.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Data and function pointers have one representation wherever dlsym exists. */
@@ -32,7 +33,7 @@ static void *open_flavour(const struct flavour *flavour) {
 }
 
 static sconce_status open_library(const char *name, void **out, sconce_error *err) {
-  if (name && strchr(name, '/')) {
+  if (name && path_name(name) != name) {
     *out = os_library_open(name);
     if (*out) return SCONCE_OK;
     return fail(err, SCONCE_NO_DEVICE, "cannot open the WebGPU library: %s", os_library_error());
@@ -82,7 +83,8 @@ static sconce_status fill(struct webgpu *api, void *library, sconce_error *err) 
 sconce_status loader_open(struct webgpu *api, const char *name, sconce_error *err) {
   *api = (struct webgpu){0};
   void *library;
-  if (!name || !*name) name = getenv("SCONCE_WEBGPU");
+  char room[OS_ENV_MAX];
+  if (!name || !*name) name = os_env("SCONCE_WEBGPU", room, sizeof room);
   TRY(open_library(name, &library, err));
   api->flavour = recognise(library);
   if (!api->flavour)

@@ -2,10 +2,10 @@
  * it does not tell. The blocking form is a loop over them. */
 #include "gpu/api.h"
 
+#include "base/os.h"
 #include "gpu/config.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* An answer about an adapter. */
@@ -188,7 +188,9 @@ static sconce_status begin(struct gpu *gpu, const struct gpu_desc *desc, sconce_
   if (!o) return fail(err, SCONCE_NO_MEMORY, "no memory for a device");
   *o = (struct opening){.allow_null = desc->allow_null};
   gpu->opening = o;
-  const char *wanted = desc->adapter && *desc->adapter ? desc->adapter : getenv("SCONCE_ADAPTER");
+  char room[OS_ENV_MAX];
+  const char *wanted = desc->adapter;
+  if (!wanted || !*wanted) wanted = os_env("SCONCE_ADAPTER", room, sizeof room);
   if (wanted) snprintf(o->wanted, sizeof o->wanted, "%s", wanted);
   TRY(loader_open(&gpu->api, desc->library, err));
   gpu->instance = gpu->api.flavour->create_instance(&gpu->api);

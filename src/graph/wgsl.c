@@ -29,10 +29,11 @@ static sconce_status add(struct pieces *p, struct text part, sconce_error *err) 
 /* The embedded text, or the file's when SCONCE_WGSL_DIR is set. */
 static sconce_status source(struct arena *arena, const char *path, const char *embedded,
                             struct text *out, sconce_error *err) {
-  const char *folder = getenv("SCONCE_WGSL_DIR");
+  char room[OS_ENV_MAX];
+  const char *folder = os_env("SCONCE_WGSL_DIR", room, sizeof room);
   *out = text_of(embedded);
   if (!folder || !*folder) return SCONCE_OK;
-  char whole[1024];
+  char whole[2 * OS_ENV_MAX];
   snprintf(whole, sizeof whole, "%s/%s", folder, path);
   struct os_map map;
   TRY(os_map_open(&map, whole, err));

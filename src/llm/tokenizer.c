@@ -2,6 +2,7 @@
 #include "llm/tokenizer.h"
 
 #include "base/os.h"
+#include "base/path.h"
 
 #include <stdio.h>
 
@@ -110,9 +111,7 @@ static sconce_status open_bytes(sconce_tokenizer **out, const sconce_tokenizer_d
 static void map_beside(struct os_map *map, const char *path, const char *file) {
   char name[4096];
   *map = (struct os_map){0};
-  const char *slash = strrchr(path, '/');
-  int folder = slash ? (int)(slash - path + 1) : 0;
-  int n = snprintf(name, sizeof name, "%.*s%s", folder, path, file);
+  int n = snprintf(name, sizeof name, "%.*s%s", (int)(path_name(path) - path), path, file);
   sconce_error ignored;
   if (n < 0 || (size_t)n >= sizeof name || os_map_open(map, name, &ignored) != SCONCE_OK)
     *map = (struct os_map){0};

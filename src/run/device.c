@@ -4,7 +4,6 @@
 #include "base/os.h"
 #include "graph/rewrite.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static struct gpu_desc gpu_desc_of(const sconce_device_desc *desc) {
@@ -37,7 +36,8 @@ static sconce_status read_passes(sconce_device *device, const char *list, sconce
 static sconce_status begin(sconce_device *device, const sconce_device_desc *desc,
                            const struct gpu_desc *gpu_desc, sconce_error *err) {
   TRY(read_passes(device, desc ? desc->no_fusion : NULL, err));
-  TRY(read_passes(device, getenv("SCONCE_NO_FUSION"), err));
+  char room[OS_ENV_MAX];
+  TRY(read_passes(device, os_env("SCONCE_NO_FUSION", room, sizeof room), err));
   return gpu_open_begin(&device->gpu, gpu_desc, err);
 }
 

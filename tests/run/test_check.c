@@ -248,6 +248,8 @@ static void damaged_cases_fail_with_a_sentence(void) {
       {CALL("{\"scalar\": 1, \"type\": \"text\"}, " ONES), "a scalar's type is int, float or bool"},
       {IN("\"file\": \"../x\""), "'../x' is no name of a file in the same folder"},
       {IN("\"file\": \"..\""), "is no name of a file"},
+      {IN("\"file\": \"..\\\\x\""), "is no name of a file"},
+      {IN("\"file\": \"c:x\""), "'c:x' is no name of a file in the same folder"},
       {IN("\"file\": \"\""), "is no name of a file"},
       {IN("\"file\": 7"), "is no name of a file"},
       {IN("\"file\": \"a\\u0000b\""), "is no name of a file"},

@@ -1,0 +1,34 @@
+/* What differs between systems for the command: its words, its files, the terminal, Ctrl-C, time.
+ * console_posix.c and console_win.c are behind it, and the build takes one. Words, paths and what
+ * is printed are UTF-8 everywhere; streams and files carry bytes, and lines end in "\n". */
+#ifndef CLI_CONSOLE_H
+#define CLI_CONSOLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* First of all in main: prepares the streams, and replaces the words by ones that are UTF-8. */
+void console_start(int *argc, char ***argv);
+
+bool console_is_terminal(FILE *stream); /* stdin, stdout or stderr */
+
+/* fopen and access as C has them, for any path. Files are never translated: no mode needs a "b". */
+FILE *console_open(const char *path, const char *mode);
+bool console_can_read(const char *path); /* false: errno says why */
+/* True if it is there afterwards; false: errno says why. */
+bool console_make_folder(const char *path);
+/* What follows the last separator. */
+const char *console_file_name(const char *path);
+
+/* While this is on, Ctrl-C sets the flag, which stays until it is on again; a second one ends the
+ * program, since nobody looked at the first. */
+void console_catch_interrupt(bool on);
+bool console_interrupted(void);
+/* Ends the program as Ctrl-C does, so that a shell's loop ends too; returns if it cannot. */
+void console_end_interrupted(void);
+
+double console_seconds(void); /* monotonic */
+void console_nap(void);       /* as short as the system can */
+
+#endif

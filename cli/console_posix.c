@@ -1,0 +1,59 @@
+/* See console.h: Linux, macOS and other POSIX systems. */
+#define _POSIX_C_SOURCE 200809L
+#include "console.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+void console_start(int *argc, char ***argv) {
+  (void)argc, (void)argv;
+  /* Mesa's device-selection layer complains on stderr when there is no desktop session. */
+  if (!getenv("XDG_RUNTIME_DIR")) setenv("NODEVICE_SELECT", "1", 0);
+}
+
+bool console_is_terminal(FILE *stream) { return isatty(fileno(stream)); }
+
+FILE *console_open(const char *path, const char *mode) { return fopen(path, mode); }
+
+bool console_can_read(const char *path) { return access(path, R_OK) == 0; }
+
+bool console_make_folder(const char *path) { return mkdir(path, 0777) == 0 || errno == EEXIST; }
+
+const char *console_file_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+static volatile sig_atomic_t interrupted;
+
+void console_end_interrupted(void) {
+  if (signal(SIGINT, SIG_DFL) != SIG_ERR) raise(SIGINT);
+}
+
+static void on_interrupt(int number) {
+  (void)number;
+  if (interrupted) console_end_interrupted();
+  interrupted = 1;
+}
+
+void console_catch_interrupt(bool on) {
+  struct sigaction action = {.sa_handler = on ? on_interrupt : SIG_DFL};
+  sigemptyset(&action.sa_mask);
+  if (on) interrupted = 0;
+  sigaction(SIGINT, &action, NULL);
+}
+
+bool console_interrupted(void) { return interrupted; }
+
+double console_seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+void console_nap(void) { nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL); }
