@@ -50,6 +50,11 @@ uint32_t viewed(const struct rewrite *r, uint32_t value);
  * several or the value is seen from outside. */
 uint32_t only_reader(const struct rewrite *r, uint32_t value);
 
+/* Tensors of one dtype with the same bounds? */
+bool same_dims(const struct rewrite *r, uint32_t a, uint32_t b);
+/* Node i if it is a + b (aten.add.Tensor with alpha 1), neither of them broadcast, else NULL. */
+const struct node *plain_sum_at(const struct rewrite *r, uint32_t i);
+
 /* A fused node's part by its place in the chain; NULL if it has none there. */
 const struct node *part_at(const struct node *n, uint32_t order);
 

@@ -88,27 +88,10 @@ static sconce_status make(struct rewrite *r, const struct found *found, struct f
   return fuse(r, f);
 }
 
-static bool same_dims(const struct rewrite *r, uint32_t a, uint32_t b) {
-  if (a >= r->g->n_values || b >= r->g->n_values) return false;
-  const struct value *x = &r->g->values[a], *y = &r->g->values[b];
-  return x->kind == VK_TENSOR && y->kind == VK_TENSOR && x->tensor.dtype == y->tensor.dtype &&
-         x->tensor.rank == y->tensor.rank &&
-         memcmp(x->tensor.dim_max, y->tensor.dim_max, x->tensor.rank * sizeof *x->tensor.dim_max) ==
-             0;
-}
-
-static bool is_one(const struct rewrite *r, uint32_t id) {
-  if (id >= r->g->n_values) return false;
-  const struct value *v = &r->g->values[id];
-  return (v->kind == VK_INT && v->i == 1) || (v->kind == VK_DOUBLE && v->d == 1);
-}
-
 /* add(rest, convolution), neither of them broadcast. */
 static sconce_status add_at(struct rewrite *r, uint32_t i) {
-  const struct node *add = node_of(r, i, "aten.add.Tensor");
-  if (!add || add->n_args != 4 || !is_one(r, add->args[2])) return SCONCE_OK;
-  if (!same_dims(r, add->args[0], add->args[1]) || !same_dims(r, add->args[0], out_id(add)))
-    return SCONCE_OK;
+  const struct node *add = plain_sum_at(r, i);
+  if (!add) return SCONCE_OK;
   for (uint32_t side = 0; side < 2; side++) {
     struct found found;
     struct fusion f = {.nodes = {0, i}, .n = 2};
