@@ -1,6 +1,6 @@
 // y = x · Wᵀ + bias as in q4_gemv, for many rows m: a workgroup computes a tile of 64 by 64.
 // Wants k % 4 == 0, group % 4 == 0, weight rows of whole words, rows of y that start on words.
-// uses: grid either tile64 q4_params
+// uses: grid either tile64 tile64_run q4_params
 const WG = 256u;
 @group(0) @binding(0) var<storage, read>       x: array<Quad>;     // (m, k)
 @group(0) @binding(1) var<storage, read>       w: array<u32>;      // (n, stride / 4)
@@ -66,17 +66,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let down = (p.m + 63u) / 64u; // tiles of rows: neighbours share weights
   let m0 = index % down * 64u;
   let n0 = index / down * 64u;
-  var sum = Tile();
-  for (var k = 0u; k < p.k; k += 32u) {
-    workgroupBarrier();
-    bring(m0, n0, k, local);
-    workgroupBarrier();
-    sum = tile_add(sum, local);
-  }
-  let m = m0 + 4u * (local / 16u);
-  let n = n0 + 4u * (local % 16u);
-  put(m, n, sum.r0);
-  put(m + 1u, n, sum.r1);
-  put(m + 2u, n, sum.r2);
-  put(m + 3u, n, sum.r3);
+  tile_run(m0, n0, p.k, local);
 }

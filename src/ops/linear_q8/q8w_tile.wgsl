@@ -1,6 +1,6 @@
 // y[m, n] as in q8w_vector, or Σ_k x[m, k] · w[k, n] · scale[k] + bias[n]: a workgroup computes a tile of 64 by 64.
 // Wants k % 4 == 0, n % 4 == 0 if w is (k, n), else groups of whole words; rows of y that start on words.
-// uses: grid either q8w_bias tile64 q8w_quad q8w_params
+// uses: grid either q8w_bias tile64 tile64_run q8w_quad q8w_params
 const WG = 256u;
 const K_LAST = true; // w is (n, k)
 @group(0) @binding(0) var<storage, read>       x: array<Quad>;     // (m, k)
@@ -67,17 +67,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let down = (p.m + 63u) / 64u; // tiles of rows: neighbours share w
   let m0 = index % down * 64u;
   let n0 = index / down * 64u;
-  var sum = Tile();
-  for (var k = 0u; k < p.k; k += 32u) {
-    workgroupBarrier();
-    bring(m0, n0, k, local);
-    workgroupBarrier();
-    sum = tile_add(sum, local);
-  }
-  let m = m0 + 4u * (local / 16u);
-  let n = n0 + 4u * (local % 16u);
-  put(m, n, sum.r0);
-  put(m + 1u, n, sum.r1);
-  put(m + 2u, n, sum.r2);
-  put(m + 3u, n, sum.r3);
+  tile_run(m0, n0, p.k, local);
 }

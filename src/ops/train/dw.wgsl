@@ -1,6 +1,6 @@
 // y[n, k] = Σ_m d[m, n] · x[m, k]: a workgroup computes a tile of 64 by 64.
 // Wants n % 4 == 0 and k % 4 == 0.
-// uses: grid tile64 dw_params
+// uses: grid tile64 tile64_run dw_params
 const WG = 256u;
 @group(0) @binding(0) var<storage, read>       d: array<Quad>; // (m, n)
 @group(0) @binding(1) var<storage, read>       x: array<Quad>; // (m, k)
@@ -47,17 +47,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let across = (p.k + 63u) / 64u;
   let n0 = index / across * 64u;
   let k0 = index % across * 64u;
-  var sum = Tile();
-  for (var m = 0u; m < p.m; m += 32u) {
-    workgroupBarrier();
-    bring(n0, k0, m, local);
-    workgroupBarrier();
-    sum = tile_add(sum, local);
-  }
-  let n = n0 + 4u * (local / 16u);
-  let k = k0 + 4u * (local % 16u);
-  put(n, k, sum.r0);
-  put(n + 1u, k, sum.r1);
-  put(n + 2u, k, sum.r2);
-  put(n + 3u, k, sum.r3);
+  tile_run(n0, k0, p.m, local);
 }

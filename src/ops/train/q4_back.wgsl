@@ -1,6 +1,6 @@
 // The gradient of x through a product with a 4-bit weight: a workgroup computes a tile of 64 by 64.
 // Wants n % 4 == 0, k % 4 == 0, groups of whole quads, even strides.
-// uses: grid either tile64 q4_back_params
+// uses: grid either tile64 tile64_run q4_back_params
 const WG = 256u;
 @group(0) @binding(0) var<storage, read>       d: array<Quad>;     // (m, n)
 @group(0) @binding(1) var<storage, read>       w: array<u32>;      // (n, stride) bytes
@@ -51,17 +51,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let down = (p.m + 63u) / 64u; // tiles of rows: neighbours share the weight
   let m0 = index % down * 64u;
   let k0 = index / down * 64u;
-  var sum = Tile();
-  for (var n = 0u; n < p.n; n += 32u) {
-    workgroupBarrier();
-    bring(m0, k0, n, local);
-    workgroupBarrier();
-    sum = tile_add(sum, local);
-  }
-  let m = m0 + 4u * (local / 16u);
-  let k = k0 + 4u * (local % 16u);
-  put(m, k, sum.r0);
-  put(m + 1u, k, sum.r1);
-  put(m + 2u, k, sum.r2);
-  put(m + 3u, k, sum.r3);
+  tile_run(m0, k0, p.n, local);
 }
