@@ -1,7 +1,7 @@
 // y = (x - mean) rstd w + b over each row of x, rstd = 1 / sqrt(variance + eps); mean and rstd are
 // results too.  A workgroup does as many rows as a word has elements, so that no word belongs to two
 // workgroups: together they are `cols` whole words.
-// uses: grid group_tree group_norm_params group_norm_affine
+// uses: grid group_tree row_moments elem_pair group_norm_params group_norm_affine
 alias Reduced = vec2<f32>; // by row of the workgroup
 const WG = 64u;
 @group(0) @binding(0) var<storage, read>       x: array<u32>;    // (rows, cols)
@@ -21,34 +21,19 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   }
   let count = min(ELEMS, p.rows - first) * p.cols; // elements
   let at = first / ELEMS * p.cols;                 // words
-  var sum = vec2<f32>();
-  for (var i = local; i * ELEMS < count; i += WG) {
-    for (var lane = 0u; lane < ELEMS && i * ELEMS + lane < count; lane++) {
-      sum[(i * ELEMS + lane) / p.cols] += elem_get(x[at + i], lane);
-    }
-  }
-  let middle = group_add(sum, local) / f32(p.cols);
-  sum = vec2<f32>();
-  for (var i = local; i * ELEMS < count; i += WG) {
-    for (var lane = 0u; lane < ELEMS && i * ELEMS + lane < count; lane++) {
-      let row = (i * ELEMS + lane) / p.cols;
-      let off = elem_get(x[at + i], lane) - middle[row];
-      sum[row] += off * off; // a second pass: E[x^2] - mean^2 would cancel
-    }
-  }
-  let factor = inverseSqrt(group_add(sum, local) / f32(p.cols) + p.eps);
+  let rows = row_moments(at, count, local);
   for (var i = local; i * ELEMS < count; i += WG) {
     var packed = 0u;
     for (var lane = 0u; lane < ELEMS && i * ELEMS + lane < count; lane++) {
       let row = (i * ELEMS + lane) / p.cols;
       let c = channel_of(first + row, (i * ELEMS + lane) % p.cols);
-      let v = (elem_get(x[at + i], lane) - middle[row]) * factor[row];
+      let v = (elem_get(x[at + i], lane) - rows.middle[row]) * rows.factor[row];
       packed = elem_put(packed, lane, scaled(v, c));
     }
     y[at + i] = packed;
   }
   if (local == 0u) {
-    mean[(p.first + first) / ELEMS] = pair(middle);
-    rstd[(p.first + first) / ELEMS] = pair(factor);
+    mean[(p.first + first) / ELEMS] = pair(rows.middle);
+    rstd[(p.first + first) / ELEMS] = pair(rows.factor);
   }
 }

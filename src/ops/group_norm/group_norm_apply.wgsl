@@ -1,6 +1,6 @@
 // group_norm.wgsl from the parts that group_norm_part found.  One workgroup per part of a row; each
 // puts the row's parts together again, which are few.
-// uses: grid group_norm_params group_norm_affine
+// uses: grid group_norm_params group_norm_affine elem_pair
 const WG = 256u;
 @group(0) @binding(0) var<storage, read>       x: array<Quad>;          // (rows, cols)
 @group(0) @binding(1) var<storage, read>       w: array<u32>;           // (groups * depth)

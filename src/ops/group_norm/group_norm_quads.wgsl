@@ -1,6 +1,6 @@
 // group_norm.wgsl where channels are whole quads: reads and writes of 16 bytes (8 for halves).
 // A workgroup does ELEMS rows one after the other, so that it owns a word of mean and of rstd.
-// uses: grid group_tree group_norm_params group_norm_affine
+// uses: grid group_tree group_norm_params group_norm_affine elem_pair
 alias Reduced = f32;
 const WG = 64u;
 @group(0) @binding(0) var<storage, read>       x: array<Quad>;   // (rows, cols)

@@ -1,7 +1,7 @@
 // y = (x - mean) rstd w + b over the last `cols` elements, rstd = 1 / sqrt(variance + eps); mean and
 // rstd are results too.  A workgroup does as many rows as a word has elements, so that no word
 // belongs to two workgroups: together they are `cols` whole words.
-// uses: grid group_tree
+// uses: grid group_tree row_moments elem_pair
 alias Reduced = vec2<f32>; // by row of the workgroup
 const WG = 64u;
 struct Params {
@@ -18,14 +18,6 @@ struct Params {
 @group(0) @binding(5) var<storage, read_write> rstd: array<u32>; // (rows)
 @group(0) @binding(6) var<uniform>             p: Params;
 
-fn pair(values: vec2<f32>) -> u32 {
-  var packed = elem_put(0u, 0u, values.x);
-  if (ELEMS > 1u) {
-    packed = elem_put(packed, 1u, values.y);
-  }
-  return packed;
-}
-
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) local: u32) {
@@ -35,28 +27,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   }
   let count = min(ELEMS, p.rows - first) * p.cols; // elements
   let at = first / ELEMS * p.cols;                 // words
-  var sum = vec2<f32>();
-  for (var i = local; i * ELEMS < count; i += WG) {
-    for (var lane = 0u; lane < ELEMS && i * ELEMS + lane < count; lane++) {
-      sum[(i * ELEMS + lane) / p.cols] += elem_get(x[at + i], lane);
-    }
-  }
-  let middle = group_add(sum, local) / f32(p.cols);
-  sum = vec2<f32>();
-  for (var i = local; i * ELEMS < count; i += WG) {
-    for (var lane = 0u; lane < ELEMS && i * ELEMS + lane < count; lane++) {
-      let row = (i * ELEMS + lane) / p.cols;
-      let off = elem_get(x[at + i], lane) - middle[row];
-      sum[row] += off * off; // a second pass: E[x^2] - mean^2 would cancel
-    }
-  }
-  let factor = inverseSqrt(group_add(sum, local) / f32(p.cols) + p.eps);
+  let rows = row_moments(at, count, local);
   for (var i = local; i * ELEMS < count; i += WG) {
     var packed = 0u;
     for (var lane = 0u; lane < ELEMS && i * ELEMS + lane < count; lane++) {
       let e = i * ELEMS + lane;
       let c = e % p.cols;
-      var v = (elem_get(x[at + i], lane) - middle[e / p.cols]) * factor[e / p.cols];
+      var v = (elem_get(x[at + i], lane) - rows.middle[e / p.cols]) * rows.factor[e / p.cols];
       if ((p.affine & 1u) != 0u) {
         v *= elem_get(w[c / ELEMS], c % ELEMS);
       }
@@ -68,7 +45,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     y[at + i] = packed;
   }
   if (local == 0u) {
-    mean[first / ELEMS] = pair(middle);
-    rstd[first / ELEMS] = pair(factor);
+    mean[first / ELEMS] = pair(rows.middle);
+    rstd[first / ELEMS] = pair(rows.factor);
   }
 }
