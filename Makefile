@@ -3,6 +3,7 @@
 #   make demo     a story                 make test-all  every device, library and masked feature
 #   make lint     format, warnings, rules make fuzz SECONDS=60
 #   make dawn     the second WebGPU library (then SCONCE_WEBGPU=dawn)
+#   make executorch  Sconce as a delegate of ExecuTorch's own runtime; make executorch-test runs it
 #   make install PREFIX=/usr/local
 SETUP = sh tools/setup.sh
 SECONDS ?= 60
@@ -11,7 +12,11 @@ PREFIX ?= /usr/local
 SHARED ?= $(patsubst %/fixtures/INDEX.tsv,%,$(wildcard ../shared/fixtures/INDEX.tsv))
 TEST = $(if $(SHARED),SCONCE_SHARED="$(abspath $(SHARED))") python3 tools/test.py
 
-.PHONY: all program demo test test-all lint fuzz dawn install clean release asan
+# A Python that has the package executorch.
+ET_PYTHON ?= build/executorch/venv/bin/python
+ET = build/executorch
+
+.PHONY: all program demo test test-all lint fuzz dawn executorch executorch-test install clean release asan
 
 all: release
 
@@ -51,8 +56,21 @@ fuzz:
 dawn:
 	@$(SETUP) build dawn
 
+executorch: release
+	@$(if $(filter $(ET)/%,$(ET_PYTHON)),$(SETUP) executorch)
+	@cmake --install build/release --prefix $(ET)/sconce >$(ET)/install.log
+	@cmake -S extras/executorch -B $(ET)/backend -G Ninja -DCMAKE_PREFIX_PATH="$(abspath $(ET))/sconce;$$($(ET_PYTHON) -c \
+	  'import importlib.util as u; print(u.find_spec("executorch").submodule_search_locations[0])')" >$(ET)/configure.log \
+	  || { cat $(ET)/configure.log; exit 1; }
+	@cmake --build $(ET)/backend
+
+executorch-test: executorch
+	@$(SETUP) run
+	@$(if $(SHARED),SCONCE_SHARED="$(abspath $(SHARED))") PYTHONPATH=$(ET)/backend $(ET_PYTHON) \
+	  extras/executorch/tests/test_runtime.py $(ET_TESTS)
+
 install: release
 	@cmake --install build/release --prefix "$(PREFIX)"
 
 clean:
-	rm -rf build/release build/asan build/debug build/fuzz build/sconce* build/libsconce*
+	rm -rf build/release build/asan build/debug build/fuzz $(ET)/sconce $(ET)/backend build/sconce* build/libsconce*

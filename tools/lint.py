@@ -149,7 +149,7 @@ def check_symbols():
 
 
 def main():
-    c_files = tracked("*.c", "*.h")
+    c_files = tracked("*.c", "*.h", "*.cpp")
     for path in c_files:
         text = path.read_text()
         code = without_comments(text)

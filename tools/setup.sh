@@ -5,6 +5,7 @@
 #   setup.sh lint    clang and clang-format
 #   setup.sh swift   SwiftShader, the second software device (inside Debian's chromium)
 #   setup.sh dawn    Dawn, the second WebGPU library
+#   setup.sh executorch   a C++ compiler, and a Python below build/ with executorch and torch (GBs)
 # Debian packages are installed where this runs as root on Debian; elsewhere one sentence says what
 # to install. Everything else goes below build/deps.
 set -eu
@@ -77,9 +78,20 @@ swift() {
   [ -e /usr/lib/chromium/vk_swiftshader_icd.json ] || packages "SwiftShader" chromium
 }
 
+executorch() {
+  have c++ || packages "a C++ compiler" g++
+  venv=build/executorch/venv
+  [ -e "$venv/done" ] && return
+  say "installing executorch and torch into $venv: some gigabytes"
+  python3 -m venv "$venv" || packages "Python's venv" python3-venv
+  [ -x "$venv/bin/pip" ] || python3 -m venv "$venv"
+  "$venv/bin/pip" install -q $(grep -oE '^(executorch|torch|torchao|numpy)==[0-9.]+' tools/export/requirements.txt)
+  touch "$venv/done"
+}
+
 for step in "$@"; do
   case "$step" in
-    build | run | lint | swift | dawn) "$step" ;;
+    build | run | lint | swift | dawn | executorch) "$step" ;;
     *) die "unknown step '$step'" ;;
   esac
 done
