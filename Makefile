@@ -36,11 +36,11 @@ demo: program
 	@build/sconce generate -m models/stories15M/stories15M-4w.pte -p "Once upon a time" -n 150 --seed 15
 
 test: release asan
-	@$(SETUP) run
+	@$(SETUP) run terminal
 	@$(TEST) $(SAMPLED)
 
 test-all: dawn release asan
-	@$(SETUP) run swift lint
+	@$(SETUP) run terminal swift lint
 	@$(TEST) --all
 
 lint: release

@@ -86,7 +86,7 @@ static void write_junit(FILE *out, const sconce_check_result *c) {
 
 static void take(void *user, const sconce_check_result *c) {
   struct report *r = user;
-  if (r->counts) fputs("\r\033[K", stderr);
+  if (r->counts) cli_status("");
   if (r->json)
     print_json(r, c);
   else
@@ -97,7 +97,10 @@ static void take(void *user, const sconce_check_result *c) {
   else
     r->passed++;
   fflush(stdout); /* a long check shows how far it is, in a pipe too */
-  if (r->counts) fprintf(stderr, "%u cases, %u failed", r->passed + r->failed, r->failed);
+  if (!r->counts) return;
+  char text[64];
+  snprintf(text, sizeof text, "%u cases, %u failed", r->passed + r->failed, r->failed);
+  cli_status(text);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -119,7 +122,7 @@ static int check_all(sconce_device *device, const struct cli_list *paths, sconce
     result = cli_fail(&err);
     if (err.status == SCONCE_DEVICE_LOST) break;
   }
-  if (r->counts) fputs("\r\033[K", stderr);
+  if (r->counts) cli_status("");
   if (r->junit) fputs("</testsuite>\n", r->junit);
   if (r->passed + r->failed == 0 && result == CLI_DONE) fputs("sconce: no case found\n", stderr);
   if (r->json) printf("\n  ], \"passed\": %u, \"failed\": %u}\n", r->passed, r->failed);

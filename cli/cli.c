@@ -66,6 +66,11 @@ const char *cli_bytes(char out[32], uint64_t n) {
   return out;
 }
 
+void cli_status(const char *text) {
+  fprintf(stderr, "\r%.*s\033[K", console_width() - 1, text);
+  fflush(stderr);
+}
+
 static void write_log(void *user, sconce_log_level level, const char *text) {
   (void)user, (void)level;
   fprintf(stderr, "%s\n", text);

@@ -70,6 +70,10 @@ const char *cli_bytes(char out[32], uint64_t n);
 /* "1 token", "2 tokens": the ending. */
 #define CLI_S(n) ((n) == 1 ? "" : "s")
 
+/* A line on the terminal that says how far something is, cut to its width; the next one takes its
+ * place, and "" takes it away. */
+void cli_status(const char *text);
+
 /* Which device a verb opens. */
 struct cli_device {
   const char *name;

@@ -12,6 +12,7 @@
 void console_start(int *argc, char ***argv);
 
 bool console_is_terminal(FILE *stream); /* stdin, stdout or stderr */
+int console_width(void);                /* columns of the terminal; 80 where it does not say */
 
 /* fopen and access as C has them, for any path. Files are never translated: no mode needs a "b". */
 FILE *console_open(const char *path, const char *mode);

@@ -1,12 +1,14 @@
 /* See console.h: Linux, macOS and other POSIX systems. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE /* TIOCGWINSZ */
 #include "console.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +19,11 @@ void console_start(int *argc, char ***argv) {
 }
 
 bool console_is_terminal(FILE *stream) { return isatty(fileno(stream)); }
+
+int console_width(void) {
+  struct winsize size = {0};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
 
 FILE *console_open(const char *path, const char *mode) { return fopen(path, mode); }
 

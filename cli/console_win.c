@@ -64,6 +64,12 @@ bool console_is_terminal(FILE *stream) {
   return GetConsoleMode((HANDLE)_get_osfhandle(_fileno(stream)), &mode);
 }
 
+int console_width(void) {
+  CONSOLE_SCREEN_BUFFER_INFO info;
+  if (!GetConsoleScreenBufferInfo(GetStdHandle(STD_ERROR_HANDLE), &info)) return 80;
+  return info.srWindow.Right - info.srWindow.Left + 1;
+}
+
 FILE *console_open(const char *path, const char *mode) {
   struct wide wide;
   wchar_t how[8];

@@ -1,190 +1,351 @@
-/* A small line editor: arrows, home and end, history; bytes of a character move together. */
-#define _POSIX_C_SOURCE 200809L
+/* See line.h. On a terminal it is libedit where the build found it, else the terminal's own line
+ * editing. */
+#define _DEFAULT_SOURCE
+#define _XOPEN_SOURCE 700
 #include "line.h"
 
-#include <stdbool.h>
+#include "console.h"
+
+#include <errno.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <termios.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#ifdef SCONCE_LIBEDIT
+#include <histedit.h>
+#include <langinfo.h>
+#include <signal.h>
+#include <wchar.h>
+#endif
 
-struct edit {
-  struct line_editor *editor;
-  const char *prompt;
-  size_t size, at; /* bytes, and where the cursor is */
-  size_t recalled; /* history entry shown; n_history: the line being typed */
+struct line_editor {
+  bool terminal, interrupted;
+  bool warned;   /* Ctrl-C on an empty line: once more leaves */
+  bool goes_on;  /* the line before ended with a backslash */
+  char *message; /* the last one read */
+  size_t size, cap;
+  char *raw; /* getline's */
+  size_t raw_cap;
+  char history[1024]; /* its file, or "" */
+#ifdef SCONCE_LIBEDIT
+  EditLine *edit;
+  History *past;
+  int width; /* of the window, as the line was drawn */
+#endif
 };
 
-static bool is_tail(char c) { return (c & 0xc0) == 0x80; }
+/* ---- libedit --------------------------------------------------------------------------------- */
 
-static void draw(const struct edit *e) {
-  const char *line = e->editor->line;
-  printf("\r\033[K%s%.*s", e->prompt, (int)e->size, line);
-  size_t back = 0;
-  for (size_t i = e->at; i < e->size; i++) back += !is_tail(line[i]);
-  if (back) printf("\033[%zuD", back);
+#ifdef SCONCE_LIBEDIT
+
+static char *prompt(EditLine *edit) {
+  static char first[] = "\1\033[1m\1> \1\033[0m\1", later[] = "\1\033[1m\1. \1\033[0m\1";
+  struct line_editor *e;
+  el_get(edit, EL_CLIENTDATA, &e);
+  return e->goes_on ? later : first;
+}
+
+/* Pasted text is marked while a line is edited. */
+static void mark_pastes(bool on) {
+  fputs(on ? "\033[?2004h" : "\033[?2004l", stdout);
   fflush(stdout);
 }
 
-static void insert(struct edit *e, char c) {
-  if (e->size + 1 >= LINE_MAX_BYTES) return;
-  char *line = e->editor->line;
-  memmove(line + e->at + 1, line + e->at, e->size - e->at);
-  line[e->at++] = c;
-  e->size++;
-}
-
-static size_t step_left(const struct edit *e) {
-  size_t at = e->at;
-  while (at > 0 && is_tail(e->editor->line[--at])) {
+/* Ctrl-C drops the line; on an empty one it says how to leave, and then leaves. */
+static unsigned char interrupt(EditLine *edit, int key) {
+  struct line_editor *e;
+  const LineInfoW *line = el_wline(edit);
+  (void)key;
+  el_get(edit, EL_CLIENTDATA, &e);
+  if (line->lastchar > line->buffer) {
+    const int n = (int)(line->lastchar - line->buffer);
+    el_cursor(edit, (int)(line->lastchar - line->cursor));
+    el_deletestr(edit, n);
+    return CC_REFRESH;
   }
-  return at;
+  e->interrupted = e->warned;
+  if (e->warned) return CC_EOF;
+  e->warned = true;
+  fputs("\r\n(Ctrl-C again or Ctrl-D leaves)\r\n", stdout);
+  fflush(stdout);
+  return CC_REDISPLAY;
 }
 
-static size_t step_right(const struct edit *e) {
-  size_t at = e->at < e->size ? e->at + 1 : e->size;
-  while (at < e->size && is_tail(e->editor->line[at])) at++;
-  return at;
+static unsigned char suspend(EditLine *edit, int key) {
+  (void)key;
+  mark_pastes(false);
+  el_set(edit, EL_PREP_TERM, 0);
+  raise(SIGTSTP);
+  el_set(edit, EL_PREP_TERM, 1);
+  mark_pastes(true);
+  return CC_REDISPLAY;
 }
 
-static void erase(struct edit *e, size_t from, size_t to) {
-  memmove(e->editor->line + from, e->editor->line + to, e->size - to);
-  e->size -= to - from;
-  e->at = from;
+static unsigned char new_line(EditLine *edit, int key) {
+  (void)key;
+  return el_winsertstr(edit, L"\n") == 0 ? CC_REFRESH : CC_ERROR;
 }
 
-static void recall(struct edit *e, size_t entry) {
-  if (entry > e->editor->n_history) return;
-  const char *text = entry < e->editor->n_history ? e->editor->history[entry] : "";
-  e->recalled = entry;
-  e->size = e->at = strlen(text);
-  memcpy(e->editor->line, text, e->size);
+/* ---- reading keys: a new size of the window redraws, an end from outside ends ---- */
+
+static volatile sig_atomic_t resized, ended;
+static void on_signal(int number) {
+  if (number == SIGWINCH)
+    resized = 1;
+  else
+    ended = 1;
 }
 
-/* Arrows and their like: ESC [ or ESC O, parameters, a final byte. With a modifier it is ignored.
+/* Rows from the prompt's down to the cursor's: drawn at one width, shown at another. Terminals
+ * break rows anew that are too long now; whether they join those that were broken differs, so fewer
+ * are counted than there may be, and what stands above is never erased. */
+static int rows_above(EditLine *edit, int drawn, int shown) {
+  const LineInfoW *line = el_wline(edit);
+  const int width = shown > drawn ? shown : drawn;
+  int rows = 0, column = 2;
+  for (const wchar_t *c = line->buffer; c < line->cursor; c++) {
+    const int wide = wcwidth(*c) > 0 ? wcwidth(*c) : 0;
+    if (*c != L'\n' && column + wide <= width) {
+      column += wide;
+      continue;
+    }
+    rows += 1 + (column - 1) / shown;
+    column = *c == L'\n' ? 0 : wide;
+  }
+  return rows + (column ? (column - 1) / shown : 0);
+}
+
+static void redraw(EditLine *edit, struct line_editor *e) {
+  const int width = console_width(), up = rows_above(edit, e->width, width);
+  resized = 0;
+  e->width = width;
+  el_resize(edit);
+  if (up > 0) fprintf(stdout, "\033[%dA", up);
+  fputs("\r\033[J", stdout);
+  fflush(stdout);
+  el_set(edit, EL_REFRESH);
+}
+
+static int read_key(EditLine *edit, wchar_t *out) {
+  struct line_editor *e;
+  mbstate_t state = {0};
+  el_get(edit, EL_CLIENTDATA, &e);
+  for (;;) {
+    char byte;
+    if (resized) redraw(edit, e);
+    if (ended) return 0;
+    ssize_t n = read(STDIN_FILENO, &byte, 1);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return (int)n;
+    const size_t used = mbrtowc(out, &byte, 1, &state);
+    if (used == (size_t)-2) continue; /* inside a character */
+    if (used == (size_t)-1) *out = L'\ufffd';
+    if (used != (size_t)-1 || (byte & 0x80)) return 1;
+    state = (mbstate_t){0};
+  }
+}
+
+static void catch_signals(bool on, struct sigaction before[3]) {
+  static const int which[3] = {SIGWINCH, SIGTERM, SIGHUP};
+  struct sigaction action = {.sa_handler = on_signal};
+  sigemptyset(&action.sa_mask);
+  for (int i = 0; i < 3; i++)
+    sigaction(which[i], on ? &action : &before[i], on ? &before[i] : NULL);
+}
+
+/* What a terminal pastes stands between ESC [ 200 ~ and ESC [ 201 ~: text, whatever it contains. */
+static unsigned char paste(EditLine *edit, int key) {
+  static const wchar_t end[] = L"\033[201~";
+  enum { MOST = 1 << 16, END = 6 };
+  size_t n = 0;
+  wchar_t *text = malloc((MOST + 1) * sizeof *text);
+  (void)key;
+  for (wchar_t c; text && n < MOST && el_wgetc(edit, &c) == 1;) {
+    text[n++] = c == L'\r' ? L'\n' : c;
+    if (n >= END && !wmemcmp(text + n - END, end, END)) {
+      n -= END;
+      break;
+    }
+  }
+  while (n && text[n - 1] == L'\n') n--;
+  if (text) text[n] = 0;
+  const bool ok = text && (n == 0 || el_winsertstr(edit, text) == 0);
+  free(text);
+  return ok ? CC_REFRESH : CC_ERROR;
+}
+
+static const char *const keys[][2] = {
+    {"^R", "em-inc-search-prev"},       {"^W", "ed-delete-prev-word"},
+    {"\033[1;5D", "ed-prev-word"},      {"\033[1;5C", "em-next-word"},
+    {"\033[1;3D", "ed-prev-word"},      {"\033[1;3C", "em-next-word"},
+    {"\033[H", "ed-move-to-beg"},       {"\033[F", "ed-move-to-end"},
+    {"\033[1~", "ed-move-to-beg"},      {"\033[4~", "ed-move-to-end"},
+    {"\033[3~", "ed-delete-next-char"}, {"^C", "sconce-interrupt"},
+    {"^Z", "sconce-suspend"},           {"\033\n", "sconce-new-line"},
+    {"\033\r", "sconce-new-line"},      {"\033[200~", "sconce-paste"},
+};
+
+/* Text is UTF-8 here whatever the locale says: that is what models write, and what terminals show.
  */
-static void escape(struct edit *e) {
-  char c, first = 0, last = 0;
-  if (read(STDIN_FILENO, &c, 1) != 1 || (c != '[' && c != 'O')) return;
+static void use_utf8(void) {
+  setlocale(LC_CTYPE, "");
+  if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0 && !setlocale(LC_CTYPE, "C.UTF-8"))
+    setlocale(LC_CTYPE, "en_US.UTF-8");
+}
+
+static bool open_edit(struct line_editor *e) {
+  const char *kind = getenv("TERM");
+  HistEvent event;
+  if (!kind || !strcmp(kind, "dumb")) return false;
+  use_utf8();
+  if (!(e->edit = el_init("sconce", stdin, stdout, stderr))) return false;
+  el_set(e->edit, EL_CLIENTDATA, e);
+  el_set(e->edit, EL_EDITOR, "emacs");
+  el_set(e->edit, EL_PROMPT_ESC, prompt, '\1');
+  el_set(e->edit, EL_SIGNAL, 0); /* its handlers signal the whole process group */
+  el_set(e->edit, EL_GETCFN, read_key);
+  el_set(e->edit, EL_SETTY, "-d", "-isig", NULL); /* Ctrl-C and Ctrl-Z are keys */
+  el_set(e->edit, EL_ADDFN, "sconce-interrupt", "Drop the line", interrupt);
+  el_set(e->edit, EL_ADDFN, "sconce-suspend", "Suspend", suspend);
+  el_set(e->edit, EL_ADDFN, "sconce-new-line", "Insert a newline", new_line);
+  el_set(e->edit, EL_ADDFN, "sconce-paste", "Insert what is pasted", paste);
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    el_set(e->edit, EL_BIND, keys[i][0], keys[i][1], NULL);
+  el_source(e->edit, NULL); /* ~/.editrc: who wants vi's keys says so there */
+  if ((e->past = history_init())) {
+    history(e->past, &event, H_SETSIZE, 1000);
+    history(e->past, &event, H_SETUNIQUE, 1);
+    if (*e->history) history(e->past, &event, H_LOAD, e->history);
+    el_set(e->edit, EL_HIST, history, e->past);
+  }
+  return true;
+}
+
+/* A line with its newline, or NULL. */
+static const char *edit_line(struct line_editor *e) {
+  struct sigaction before[3];
+  int n = 0;
+  e->width = console_width();
+  el_resize(e->edit); /* it may have changed since the last line */
+  resized = 0;
+  catch_signals(true, before);
+  mark_pastes(true);
+  const char *line = el_gets(e->edit, &n);
+  mark_pastes(false);
+  catch_signals(false, before);
+  if (!line || n <= 0) fputs("\n", stdout);
+  fflush(stdout);
+  return n > 0 ? line : NULL;
+}
+
+static void remember(struct line_editor *e) {
+  HistEvent event;
+  if (!e->past || !e->size) return;
+  history(e->past, &event, H_ENTER, e->message);
+  if (*e->history) history(e->past, &event, H_SAVE, e->history);
+}
+
+static void close_edit(struct line_editor *e) {
+  if (e->past) history_end(e->past);
+  if (e->edit) el_end(e->edit);
+}
+
+#else
+static bool open_edit(struct line_editor *e) { return (void)e, false; }
+static void remember(struct line_editor *e) { (void)e; }
+static void close_edit(struct line_editor *e) { (void)e; }
+#endif
+
+/* ---- any reader ------------------------------------------------------------------------------ */
+
+static const char *plain_line(struct line_editor *e) {
+  if (e->terminal) fputs(e->goes_on ? ". " : "> ", stdout);
+  fflush(stdout);
+  ssize_t n = getline(&e->raw, &e->raw_cap, stdin);
+  if (n <= 0 && e->terminal) fputs("\n", stdout);
+  return n > 0 ? e->raw : NULL;
+}
+
+static bool append(struct line_editor *e, const char *text, size_t n) {
+  if (e->size + n + 2 > e->cap) {
+    size_t cap = 2 * (e->size + n + 2);
+    char *more = realloc(e->message, cap);
+    if (!more) return false;
+    e->message = more;
+    e->cap = cap;
+  }
+  memcpy(e->message + e->size, text, n);
+  e->size += n;
+  e->message[e->size] = 0;
+  return true;
+}
+
+const char *line_read(struct line_editor *e) {
+  e->size = 0;
+  e->goes_on = e->warned = false;
   do {
-    if (read(STDIN_FILENO, &last, 1) != 1) return;
-    if (!first) first = last;
-  } while (last < 0x40 || last > 0x7e);
-  if (last != first && last != '~') return;
-  switch (first) {
-  case 'A':
-    if (e->recalled > 0) recall(e, e->recalled - 1);
-    break;
-  case 'B':
-    recall(e, e->recalled + 1);
-    break;
-  case 'C':
-    e->at = step_right(e);
-    break;
-  case 'D':
-    e->at = step_left(e);
-    break;
-  case 'H':
-  case '1':
-    e->at = 0;
-    break;
-  case 'F':
-  case '4':
-    e->at = e->size;
-    break;
-  case '3':
-    erase(e, e->at, step_right(e));
-    break;
-  default:
-    break;
+#ifdef SCONCE_LIBEDIT
+    const char *line = e->edit ? edit_line(e) : plain_line(e);
+#else
+    const char *line = plain_line(e);
+#endif
+    if (!line) return NULL;
+    size_t n = strlen(line);
+    if (n && line[n - 1] == '\n') n--;
+    const bool more = e->terminal && n && line[n - 1] == '\\';
+    if (!append(e, line, more ? n - 1 : n) || (more && !append(e, "\n", 1))) return NULL;
+    e->goes_on = more;
+  } while (e->goes_on);
+  remember(e);
+  return e->message;
+}
+
+bool line_interrupted(const struct line_editor *e) { return e->interrupted; }
+
+bool line_ask(struct line_editor *e, const char *question) {
+  if (!e->terminal) return false;
+  printf("%s [y/N] ", question);
+  fflush(stdout);
+  ssize_t n = getline(&e->raw, &e->raw_cap, stdin);
+  return n > 0 && (e->raw[0] == 'y' || e->raw[0] == 'Y');
+}
+
+/* $XDG_STATE_HOME/sconce/chat_history, its folders made; "" where there is no home. */
+static void find_history(char *out, size_t size) {
+  const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+  int n = -1;
+  if (state && *state == '/')
+    n = snprintf(out, size, "%s/sconce/chat_history", state);
+  else if (home && *home == '/')
+    n = snprintf(out, size, "%s/.local/state/sconce/chat_history", home);
+  if (n <= 0 || (size_t)n >= size) out[0] = 0;
+  for (char *slash = out; *out && (slash = strchr(slash + 1, '/'));) {
+    *slash = 0;
+    if (mkdir(out, 0700) != 0 && errno != EEXIST) {
+      out[0] = 0;
+      return;
+    }
+    *slash = '/';
   }
 }
 
-enum { CTRL_A = 1, CTRL_C = 3, CTRL_D = 4, CTRL_E = 5, CTRL_K = 11, CTRL_U = 21, ESCAPE = 27 };
-
-/* true: the line is whole; *end at the end of input. */
-static bool key(struct edit *e, char c, bool *end) {
-  switch (c) {
-  case '\r':
-  case '\n':
-    return true;
-  case CTRL_D:
-    *end = e->size == 0;
-    return *end;
-  case CTRL_C:
-    e->size = e->at = 0;
-    break; /* drops the line, not the program */
-  case CTRL_A:
-    e->at = 0;
-    break;
-  case CTRL_E:
-    e->at = e->size;
-    break;
-  case CTRL_K:
-    e->size = e->at;
-    break;
-  case CTRL_U:
-    erase(e, 0, e->at);
-    break;
-  case 8:
-  case 127:
-    if (e->at > 0) erase(e, step_left(e), e->at);
-    break;
-  case ESCAPE:
-    escape(e);
-    break;
-  default:
-    if ((unsigned char)c >= 32 || c == '\t') insert(e, c);
-    break;
+struct line_editor *line_open(bool terminal) {
+  struct line_editor *e = calloc(1, sizeof *e);
+  if (!e) return NULL;
+  e->terminal = terminal;
+  if (terminal) {
+    find_history(e->history, sizeof e->history);
+    open_edit(e);
   }
-  return false;
+  return e;
 }
 
-static void remember(struct line_editor *editor) {
-  size_t n = editor->n_history;
-  if (!*editor->line || (n && !strcmp(editor->history[n - 1], editor->line))) return;
-  char *copy = strdup(editor->line);
-  if (!copy) return;
-  if (n == LINE_HISTORY) {
-    free(editor->history[0]);
-    memmove(editor->history, editor->history + 1, (n - 1) * sizeof *editor->history);
-    n--;
-  }
-  editor->history[n] = copy;
-  editor->n_history = n + 1;
-}
-
-static const char *read_terminal(struct line_editor *editor, const char *prompt,
-                                 const struct termios *saved) {
-  struct termios raw = *saved;
-  raw.c_lflag &= ~(tcflag_t)(ECHO | ICANON | ISIG | IEXTEN);
-  raw.c_iflag &= ~(tcflag_t)(IXON | ICRNL);
-  tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
-  struct edit e = {.editor = editor, .prompt = prompt, .recalled = editor->n_history};
-  bool end = false;
-  char c;
-  for (draw(&e); read(STDIN_FILENO, &c, 1) == 1 || (end = true, false); draw(&e))
-    if (key(&e, c, &end)) break;
-  tcsetattr(STDIN_FILENO, TCSADRAIN, saved);
-  putchar('\n');
-  editor->line[e.size] = 0;
-  if (end) return NULL;
-  remember(editor);
-  return editor->line;
-}
-
-const char *line_read(struct line_editor *editor, const char *prompt) {
-  if (!editor->line && !(editor->line = malloc(LINE_MAX_BYTES))) return NULL;
-  struct termios saved;
-  if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && tcgetattr(STDIN_FILENO, &saved) == 0)
-    return read_terminal(editor, prompt, &saved);
-  if (!fgets(editor->line, LINE_MAX_BYTES, stdin)) return NULL;
-  editor->line[strcspn(editor->line, "\r\n")] = 0;
-  return editor->line;
-}
-
-void line_free(struct line_editor *editor) {
-  for (size_t i = 0; i < editor->n_history; i++) free(editor->history[i]);
-  free(editor->line);
+void line_close(struct line_editor *e) {
+  if (!e) return;
+  close_edit(e);
+  free(e->message);
+  free(e->raw);
+  free(e);
 }

@@ -1,19 +1,22 @@
-/* Lines from standard input; on a terminal with editing and history. */
+/* Lines from standard input: on a terminal with editing and history, through a pipe as they come.
+ */
 #ifndef CLI_LINE_H
 #define CLI_LINE_H
 
-#include <stddef.h>
+#include <stdbool.h>
 
-enum { LINE_MAX_BYTES = 65536, LINE_HISTORY = 200 };
+struct line_editor;
 
-struct line_editor {
-  char *line;                  /* the last line read */
-  char *history[LINE_HISTORY]; /* oldest first */
-  size_t n_history;
-};
-
-/* The next line without its newline, valid until the next call; NULL at the end of input. */
-const char *line_read(struct line_editor *editor, const char *prompt);
-void line_free(struct line_editor *editor);
+/* With a terminal at both ends: a prompt, the keys people know, several lines (Alt-Enter, or a
+ * backslash at the end), pasted text as one message, and history in the user's state folder. NULL:
+ * no memory. */
+struct line_editor *line_open(bool terminal);
+/* The next message without its newline, valid until the next call; NULL: the end. */
+const char *line_read(struct line_editor *editor);
+/* Was it Ctrl-C, twice on an empty line, that ended it? */
+bool line_interrupted(const struct line_editor *editor);
+/* A question on a terminal that "y" answers; false elsewhere. */
+bool line_ask(struct line_editor *editor, const char *question);
+void line_close(struct line_editor *editor);
 
 #endif

@@ -1,4 +1,4 @@
-/* Lines from standard input on Windows, whose console edits them and keeps their history itself. */
+/* See line.h. Windows' console edits lines and keeps their history itself. */
 #include "line.h"
 
 #include "base/wide_win.h"
@@ -10,10 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { UNITS = LINE_MAX_BYTES / 3 - 2 }; /* what is UTF-8 in three bytes each fits the line */
+enum { LINE_BYTES = 65536, UNITS = LINE_BYTES / 3 - 2 }; /* UTF-8 of three bytes each fits */
+
+struct line_editor {
+  bool terminal;
+  char line[LINE_BYTES];
+};
 
 /* NULL at Ctrl-Z in front; Ctrl-C drops the line, not the program. */
-static const char *read_console(struct line_editor *editor, const char *prompt) {
+static const char *read_console(struct line_editor *e, const char *prompt) {
   static const wchar_t end = 26;
   wchar_t *wide = malloc((UNITS + 1) * sizeof *wide);
   DWORD n = 0;
@@ -25,20 +30,32 @@ static const char *read_console(struct line_editor *editor, const char *prompt) 
   const bool dropped = ok && n == 0 && GetLastError() == ERROR_OPERATION_ABORTED;
   console_catch_interrupt(false);
   wide[ok ? n : 0] = 0;
-  const bool more = ok && wide[0] != end && (n > 0 || dropped) &&
-                    wide_to_text(editor->line, LINE_MAX_BYTES, wide);
+  const bool more =
+      ok && wide[0] != end && (n > 0 || dropped) && wide_to_text(e->line, LINE_BYTES, wide);
   free(wide);
   if (dropped) fputc('\n', stdout);
-  return more ? editor->line : NULL;
+  return more ? e->line : NULL;
 }
 
-const char *line_read(struct line_editor *editor, const char *prompt) {
-  if (!editor->line && !(editor->line = malloc(LINE_MAX_BYTES))) return NULL;
-  const bool console = console_is_terminal(stdin) && console_is_terminal(stdout);
-  const char *line =
-      console ? read_console(editor, prompt) : fgets(editor->line, LINE_MAX_BYTES, stdin);
-  if (line) editor->line[strcspn(line, "\r\n")] = 0;
+struct line_editor *line_open(bool terminal) {
+  struct line_editor *e = calloc(1, sizeof *e);
+  if (e) e->terminal = terminal;
+  return e;
+}
+
+const char *line_read(struct line_editor *e) {
+  const char *line = e->terminal ? read_console(e, "> ") : fgets(e->line, LINE_BYTES, stdin);
+  if (line) e->line[strcspn(line, "\r\n")] = 0;
   return line;
 }
 
-void line_free(struct line_editor *editor) { free(editor->line); }
+bool line_interrupted(const struct line_editor *e) { return (void)e, false; }
+
+bool line_ask(struct line_editor *e, const char *question) {
+  if (!e->terminal) return false;
+  printf("%s [y/N] ", question);
+  const char *answer = read_console(e, "");
+  return answer && (*answer == 'y' || *answer == 'Y');
+}
+
+void line_close(struct line_editor *e) { free(e); }

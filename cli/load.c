@@ -18,11 +18,11 @@ struct meter {
 
 static void show(struct meter *m, const sconce_progress *p) {
   if (!m->on || console_seconds() - m->start < PATIENCE_S || m->polls++ % SHOWN_EVERY) return;
-  char done[32], all[32];
-  fprintf(stderr, "\rloading %s: %s of %s, %u of %u kernels\033[K", console_file_name(m->path),
-          cli_bytes(done, p->bytes_done), cli_bytes(all, p->bytes_all), p->kernels_done,
-          p->kernels_all);
-  fflush(stderr);
+  char done[32], all[32], text[256];
+  snprintf(text, sizeof text, "loading %.100s: %s of %s, %u of %u kernels",
+           console_file_name(m->path), cli_bytes(done, p->bytes_done), cli_bytes(all, p->bytes_all),
+           p->kernels_done, p->kernels_all);
+  cli_status(text);
   m->shown = true;
 }
 
@@ -36,7 +36,7 @@ static sconce_status open_method(struct cli_load *l, const char *name, struct me
     if (status == SCONCE_OK) show(meter, &p);
     if (p.bytes_done == before) console_nap();
   }
-  if (meter->shown) fputs("\r\033[K", stderr);
+  if (meter->shown) cli_status("");
   return status;
 }
 

@@ -21,10 +21,11 @@ static bool progress(void *user, size_t done, size_t all) {
   (void)all;
   if (m->on) {
     enum { BAR = 24 };
+    char text[96];
     int full = (int)((m->before + done) * BAR / m->all);
-    fprintf(stderr, "\rprompt [%.*s%*s] %zu/%zu", full, "########################", BAR - full, "",
-            m->before + done, m->all);
-    fflush(stderr);
+    snprintf(text, sizeof text, "prompt %zu/%zu [%.*s%*s]", m->before + done, m->all, full,
+             "########################", BAR - full, "");
+    cli_status(text);
   }
   return !console_interrupted();
 }
@@ -50,7 +51,7 @@ sconce_status llm_prompt(struct llm *llm, const int32_t *ids, size_t n, struct l
     status = sconce_session_prompt(llm->session, ids, at, progress, &meter, err);
     if (at == n) break;
   }
-  if (meter.on) fputs("\r\033[K", stderr);
+  if (meter.on) cli_status("");
   cost->seconds = console_seconds() - start;
   return status;
 }

@@ -1,7 +1,9 @@
 #!/bin/sh
 # Installs what a step needs and is missing, and nothing when nothing is:
-#   setup.sh build   compiler, CMake, Ninja, Python, and the pinned WebGPU library with its headers
+#   setup.sh build   compiler, CMake, Ninja, Python, and the pinned WebGPU library with its headers;
+#                    where it can, libedit, libjpeg and libpng, which the command uses if they are there
 #   setup.sh run     a Vulkan loader, and a software device where there is no GPU
+#   setup.sh terminal  tmux, in which the tests of chat press keys
 #   setup.sh lint    clang and clang-format
 #   setup.sh swift   SwiftShader, the second software device (inside Debian's chromium)
 #   setup.sh dawn    Dawn, the second WebGPU library
@@ -52,7 +54,23 @@ build() {
   have ninja || missing="$missing ninja-build"
   have python3 || missing="$missing python3"
   [ -z "$missing" ] || packages "a C compiler, CMake, Ninja and Python" $missing
+  wishes
   fetch wgpu "$deps/wgpu"
+}
+
+# What the command uses where it is there, and does without elsewhere.
+wishes() {
+  wanted=
+  any_of /usr/include/histedit.h /usr/local/include/histedit.h || wanted="$wanted libedit-dev"
+  any_of /usr/include/jpeglib.h /usr/local/include/jpeglib.h || wanted="$wanted libjpeg-dev"
+  any_of /usr/include/png.h /usr/local/include/png.h || wanted="$wanted libpng-dev"
+  [ -n "$wanted" ] && [ "$(id -u)" = 0 ] && have apt-get || return 0
+  packages "line editing and pictures for the command" $wanted
+}
+
+# Without it those tests are skipped.
+terminal() {
+  have tmux || [ "$(id -u)" != 0 ] || ! have apt-get || packages "a terminal for the tests of chat" tmux
 }
 
 # A GPU shows up as a render node or an NVIDIA device; Metal needs no loader.
@@ -91,7 +109,7 @@ executorch() {
 
 for step in "$@"; do
   case "$step" in
-    build | run | lint | swift | dawn | executorch) "$step" ;;
+    build | run | terminal | lint | swift | dawn | executorch) "$step" ;;
     *) die "unknown step '$step'" ;;
   esac
 done

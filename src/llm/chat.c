@@ -126,7 +126,8 @@ static sconce_status render_llama2(struct render *r, const struct family *f,
   return SCONCE_OK;
 }
 
-/* Contents as they are, a line each, and nothing else: for models that only continue text. */
+/* Contents as they are, for models that only continue text: an answer follows what it goes on from,
+ * anything else begins a line. */
 static sconce_status render_plain(struct render *r, const struct family *f,
                                   const sconce_chat_desc *desc) {
   int32_t bos = r->t->info.bos;
@@ -134,7 +135,7 @@ static sconce_status render_plain(struct render *r, const struct family *f,
   if (r->as_ids && r->t->info.add_bos && bos >= 0 && !push_id(r->t, bos))
     return fail(r->err, SCONCE_NO_MEMORY, "out of memory while rendering a conversation");
   for (size_t i = 0; i < desc->n_messages; i++) {
-    if (i > 0) TRY(put(r, "\n"));
+    if (i > 0 && strcmp(desc->messages[i].role, "assistant") != 0) TRY(put(r, "\n"));
     TRY(put_text(r, content_of(&desc->messages[i])));
   }
   return SCONCE_OK;

@@ -226,7 +226,7 @@ def test_an_interrupt_ends_generate_as_the_signal_would():
 def test_an_interrupt_is_heard_in_a_long_prompt():
     terminal = Terminal(SCONCE, "generate", "-m", STORIES, "--temp", "0", "-p", "One day " * 110)
     try:
-        terminal.expect(b"prompt [")
+        terminal.expect(b"prompt 64/")
         terminal.type(b"\x03")
         terminal.expect(b"0 new tokens (interrupted)")
         assert terminal.process.wait(20) == -signal.SIGINT

@@ -56,7 +56,7 @@ static void families_render(void) {
       {"llama2", 0, 4, false,
        "<s>[INST] <<SYS>>\n Be brief. \n<</SYS>>\n\n Hi! [/INST] Hello. </s><s>[INST] Bye [/INST]"},
       {"llama2", 1, 1, false, "<s>[INST] Hi! [/INST]"},
-      {"plain", 1, 2, false, " Hi!\n\n Hello. "},
+      {"plain", 1, 3, false, " Hi!\n Hello. \nBye"},
       {"plain", 0, 0, false, ""},
   };
   sconce_tokenizer *t = open_chatml();
