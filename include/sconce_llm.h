@@ -228,6 +228,10 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_session_open(sconce_session **out,
 SCONCE_API void sconce_session_close(sconce_session *session);
 /* Valid until close; `position` moves with the session. */
 SCONCE_API const sconce_session_info *sconce_session_describe(const sconce_session *session);
+/* Another way to choose from now on; the timeline stays. n_vocab is filled in. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_session_set_sampler(sconce_session *session,
+                                                                 const sconce_sampler_desc *sampler,
+                                                                 sconce_error *err);
 /* The state that it runs on, for sconce_state_stats and the like; it belongs to the session. */
 SCONCE_API sconce_state *sconce_session_state(sconce_session *session);
 /* The ids so far, oldest first; valid until the session changes. */
@@ -301,6 +305,16 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_session_generate(sconce_session *se
                                                               const sconce_generate_desc *desc,
                                                               sconce_generate_result *result,
                                                               sconce_error *err);
+/* The same in steps. poll goes on until the device would have to be waited for, and calls progress
+ * and on_text; *result is filled when it is *done. It ends with *done or with a failure
+ * (sconce_session_cancel makes it one); until then the stop strings stay where they are, and the
+ * session refuses everything that would change its timeline. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_session_generate_begin(
+    sconce_session *session, const sconce_generate_desc *desc, sconce_error *err);
+SCONCE_API SCONCE_CHECK sconce_status sconce_session_generate_poll(sconce_session *session,
+                                                                   bool *done,
+                                                                   sconce_generate_result *result,
+                                                                   sconce_error *err);
 
 #ifdef __cplusplus
 }

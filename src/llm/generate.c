@@ -67,7 +67,7 @@ static void push(struct writer *w, const char *text, size_t size, sconce_choice 
 
 static sconce_status check(const sconce_session *s, const sconce_generate_desc *desc,
                            sconce_error *err) {
-  if (!s || !desc) return fail(err, SCONCE_BAD_ARGUMENT, "session or desc is NULL");
+  if (!desc) return fail(err, SCONCE_BAD_ARGUMENT, "desc is NULL");
   if (!desc->prompt && desc->n_prompt) return fail(err, SCONCE_BAD_ARGUMENT, "prompt is NULL");
   if (desc->n_stops && !desc->stops) return fail(err, SCONCE_BAD_ARGUMENT, "stops is NULL");
   if (!s->tokenizer) return fail(err, SCONCE_BAD_ARGUMENT, "the session has no tokenizer");
@@ -78,27 +78,57 @@ static sconce_status check(const sconce_session *s, const sconce_generate_desc *
   return SCONCE_OK;
 }
 
-static sconce_status step(sconce_session *s, struct writer *w, sconce_stream *stream,
-                          sconce_generate_result *r, sconce_error *err) {
-  if (w->desc->max_new && r->n_new == w->desc->max_new) {
+/* Everything between begin and the end. */
+struct generation {
+  sconce_generate_desc desc;
+  struct writer writer;
+  sconce_stream stream;
+  sconce_generate_result result;
+  uint32_t computed; /* ids that the caches had at first */
+  bool prompted;     /* the prompt is behind us */
+  uint64_t start, middle;
+};
+
+void generation_free(sconce_session *s) {
+  block_resize(&s->arena.allocator, s->generation, s->generation ? sizeof *s->generation : 0, 0);
+  s->generation = NULL;
+}
+
+/* The next id, or in a full context one more that can be shown and not added. */
+static sconce_status choose(sconce_session *s, bool block, bool *done, sconce_choice *out,
+                            sconce_error *err) {
+  const struct generation *g = s->generation;
+  if (s->info.position < s->info.context) {
+    const uint64_t until = s->info.position + (uint64_t)g->desc.max_new - g->result.n_new;
+    return session_next(s, g->desc.max_new && until < UINT32_MAX ? (uint32_t)until : UINT32_MAX,
+                        block, done, out, err);
+  }
+  TRY(session_sync(s, block, done, err));
+  return *done ? session_choose(s, out, err) : SCONCE_OK;
+}
+
+/* One id more, unless the device must be waited for: then *done is false. */
+static sconce_status step(sconce_session *s, bool block, bool *done, sconce_error *err) {
+  struct generation *g = s->generation;
+  struct writer *w = &g->writer;
+  sconce_generate_result *r = &g->result;
+  *done = true;
+  if (g->desc.max_new && r->n_new == g->desc.max_new) {
     r->stop = SCONCE_STOP_COUNT;
     return SCONCE_OK;
   }
   sconce_choice choice;
-  const bool full = s->info.position == s->info.context; /* one more id can be shown, not added */
-  const uint64_t until = s->info.position + (uint64_t)w->desc->max_new - r->n_new;
-  if (full)
-    TRY(sconce_session_choose(s, &choice, err));
-  else
-    TRY(session_next(s, w->desc->max_new && until < UINT32_MAX ? (uint32_t)until : UINT32_MAX,
-                     &choice, err));
-  if (!w->desc->ignore_end && session_is_end(s, choice.id)) {
+  const bool full = s->info.position == s->info.context;
+  TRY(choose(s, block, done, &choice, err));
+  if (!*done) return SCONCE_OK;
+  if (!g->desc.ignore_end && session_is_end(s, choice.id)) {
     r->stop = SCONCE_STOP_END;
-    return full ? SCONCE_OK : sconce_session_rewind(s, s->info.position - 1, err);
+    if (!full) session_rewind(s, s->info.position - 1);
+    return SCONCE_OK;
   }
   r->n_new++;
   size_t size;
-  const char *text = sconce_stream_push(stream, choice.id, &size);
+  const char *text = sconce_stream_push(&g->stream, choice.id, &size);
   push(w, text, size, choice);
   if (w->stopped)
     r->stop = SCONCE_STOP_TEXT;
@@ -109,25 +139,90 @@ static sconce_status step(sconce_session *s, struct writer *w, sconce_stream *st
   return SCONCE_OK;
 }
 
+/* Chunks of the prompt, until it is done or the device must be waited for. */
+static sconce_status prompt(sconce_session *s, bool block, sconce_error *err) {
+  struct generation *g = s->generation;
+  for (bool through = true; through && !g->prompted;) {
+    const uint32_t before = s->computed, all = s->info.position - g->computed;
+    TRY(session_compute(s, block, &g->prompted, err));
+    through = s->computed > before;
+    if (!through || !g->desc.progress) continue;
+    if (!g->desc.progress(g->desc.user, s->computed - g->computed, all)) sconce_session_cancel(s);
+  }
+  TRY(session_check_cancel(s, err));
+  g->middle = os_clock_ns();
+  return SCONCE_OK;
+}
+
+/* Text that was held back for a character or a stop string. */
+static void finish(struct generation *g) {
+  struct writer *w = &g->writer;
+  size_t size;
+  const char *rest = sconce_stream_end(&g->stream, &size);
+  sconce_choice none = {.id = -1};
+  push(w, rest, size, none);
+  if (!w->stopped && !w->refused) show(w, w->n_held, none);
+  g->result.prompt_s = (double)(g->middle - g->start) * 1e-9;
+  g->result.new_s = (double)(os_clock_ns() - g->middle) * 1e-9;
+}
+
+static sconce_status go_on(sconce_session *s, bool block, bool *done, sconce_error *err) {
+  struct generation *g = s->generation;
+  *done = false;
+  if (!g->prompted) {
+    sconce_status status = prompt(s, block, err);
+    if (status != SCONCE_OK) session_rewind(s, s->computed);
+    TRY(status);
+  }
+  bool had = g->prompted;
+  while (had && !g->result.stop) TRY(step(s, block, &had, err));
+  *done = g->result.stop != 0;
+  if (*done) finish(g);
+  return SCONCE_OK;
+}
+
+static sconce_status poll(sconce_session *s, bool block, bool *done, sconce_generate_result *result,
+                          sconce_error *err) {
+  sconce_status status = session_check_cancel(s, err);
+  if (status == SCONCE_OK) status = go_on(s, block, done, err);
+  if (status == SCONCE_OK && *done && result) *result = s->generation->result;
+  if (status != SCONCE_OK && s->n_running) session_rewind(s, s->computed);
+  if (status != SCONCE_OK || *done) generation_free(s);
+  return status;
+}
+
+sconce_status sconce_session_generate_begin(sconce_session *s, const sconce_generate_desc *desc,
+                                            sconce_error *err) {
+  TRY(session_idle(s, err));
+  TRY(check(s, desc, err));
+  const size_t reused = session_reused(s, desc->prompt, desc->n_prompt);
+  TRY(session_prompt(s, desc->prompt, desc->n_prompt, err));
+  struct generation *g = block_resize(&s->arena.allocator, NULL, 0, sizeof *g);
+  if (!g) return fail(err, SCONCE_NO_MEMORY, "no memory for a generation");
+  const bool starts =
+      desc->prompt[desc->n_prompt - 1] == sconce_tokenizer_describe(s->tokenizer)->bos;
+  *g = (struct generation){
+      .desc = *desc,
+      .stream = {.tokenizer = s->tokenizer, .flags = starts ? 0 : SCONCE_DECODE_CONTINUES},
+      .result = {.n_prompt = desc->n_prompt, .n_reused = reused},
+      .computed = s->computed,
+      .start = os_clock_ns(),
+  };
+  g->writer.desc = &g->desc;
+  s->generation = g;
+  return SCONCE_OK;
+}
+
+sconce_status sconce_session_generate_poll(sconce_session *s, bool *done,
+                                           sconce_generate_result *result, sconce_error *err) {
+  if (!s || !done) return fail(err, SCONCE_BAD_ARGUMENT, "session or done is NULL");
+  if (!s->generation) return fail(err, SCONCE_BAD_ARGUMENT, "no generation is under way");
+  return poll(s, false, done, result, err);
+}
+
 sconce_status sconce_session_generate(sconce_session *s, const sconce_generate_desc *desc,
                                       sconce_generate_result *result, sconce_error *err) {
-  TRY(check(s, desc, err));
-  sconce_generate_result r = {.n_prompt = desc->n_prompt};
-  r.n_reused = session_reused(s, desc->prompt, desc->n_prompt);
-  uint64_t start = os_clock_ns();
-  TRY(sconce_session_prompt(s, desc->prompt, desc->n_prompt, desc->progress, desc->user, err));
-  uint64_t middle = os_clock_ns();
-  struct writer w = {.desc = desc};
-  bool starts = desc->prompt[desc->n_prompt - 1] == sconce_tokenizer_describe(s->tokenizer)->bos;
-  sconce_stream stream = {.tokenizer = s->tokenizer, .flags = starts ? 0 : SCONCE_DECODE_CONTINUES};
-  while (!r.stop) TRY(step(s, &w, &stream, &r, err));
-  size_t size;
-  const char *rest = sconce_stream_end(&stream, &size);
-  sconce_choice none = {.id = -1};
-  push(&w, rest, size, none);
-  if (!w.stopped && !w.refused) show(&w, w.n_held, none);
-  r.prompt_s = (double)(middle - start) * 1e-9;
-  r.new_s = (double)(os_clock_ns() - middle) * 1e-9;
-  if (result) *result = r;
+  TRY(sconce_session_generate_begin(s, desc, err));
+  for (bool done = false; !done;) TRY(poll(s, true, &done, result, err));
   return SCONCE_OK;
 }

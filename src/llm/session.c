@@ -8,11 +8,20 @@
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
+/* The oldest call under way: waits for it, or asks. */
+static sconce_status finish_call(sconce_session *s, bool block, bool *done, sconce_error *err) {
+  *done = true;
+  return block ? sconce_state_wait(s->state, err) : sconce_state_poll(s->state, done, err);
+}
+
 enum { AHEAD = 2 }; /* on an H200 more calls in flight were no faster */
 
 /* Ends the work ahead: what was begun still runs, and rows past the timeline are overwritten before
- * they are attended. Waiting for the few calls there are keeps their staging buffers. */
+ * they are attended. Waiting for the few calls there are keeps their staging buffers; where nobody
+ * may wait they are given up. */
 static void halt(sconce_session *s) {
+  if (s->n_running) sconce_state_cancel(s->state);
+  s->n_running = 0;
   if (s->n_ahead == 0) return;
   sconce_error ignored;
   while (s->n_ahead && sconce_state_wait(s->state, &ignored) == SCONCE_OK) s->n_ahead--;
@@ -110,6 +119,26 @@ sconce_status session_reserve(sconce_session *s, uint32_t n, sconce_error *err) 
   return SCONCE_OK;
 }
 
+static sconce_status set_sampler(sconce_session *s, const sconce_sampler_desc *desc,
+                                 sconce_error *err) {
+  sconce_sampler_desc d = *desc;
+  sconce_sampler *sampler;
+  d.n_vocab = s->info.n_vocab;
+  d.allocator = s->arena.allocator;
+  TRY(sconce_sampler_open(&sampler, &d, err));
+  sconce_sampler_close(s->sampler);
+  s->sampler = sampler;
+  s->draw = (sconce_draw){.seed = d.seed,
+                          .temperature = d.temperature,
+                          .top_k = d.top_k < d.n_vocab ? d.top_k : 0,
+                          .top_p = d.top_p,
+                          .min_p = d.min_p};
+  const bool penalty = d.repetition_penalty != 0 && d.repetition_penalty != 1;
+  s->may_work_ahead =
+      sconce_method_describe(s->method)->can_draw && !penalty && !d.logprobs && !s->host_chooses;
+  return SCONCE_OK;
+}
+
 static sconce_status init(sconce_session *s, const sconce_session_desc *desc, sconce_error *err) {
   TRY(sconce_method_open(&s->method, desc->model, desc->method, err));
   TRY(read_shape(s, desc->model, err));
@@ -119,19 +148,17 @@ static sconce_status init(sconce_session *s, const sconce_session_desc *desc, sc
   s->logits = arena_new(&s->arena, float, s->info.n_vocab);
   if (!s->positions || !s->logits)
     return fail(err, SCONCE_NO_MEMORY, "no memory for %u logits", s->info.n_vocab);
-  sconce_sampler_desc sampler = desc->sampler;
-  sampler.n_vocab = s->info.n_vocab;
-  sampler.allocator = desc->allocator;
-  s->draw = (sconce_draw){.seed = sampler.seed,
-                          .temperature = sampler.temperature,
-                          .top_k = sampler.top_k < sampler.n_vocab ? sampler.top_k : 0,
-                          .top_p = sampler.top_p,
-                          .min_p = sampler.min_p};
-  bool penalty = sampler.repetition_penalty != 0 && sampler.repetition_penalty != 1;
-  s->may_work_ahead = sconce_method_describe(s->method)->can_draw && !penalty &&
-                      !sampler.logprobs && !desc->host_chooses;
-  TRY(sconce_sampler_open(&s->sampler, &sampler, err));
+  s->host_chooses = desc->host_chooses;
+  TRY(set_sampler(s, &desc->sampler, err));
   return sconce_state_open(&s->state, s->method, err);
+}
+
+sconce_status sconce_session_set_sampler(sconce_session *s, const sconce_sampler_desc *desc,
+                                         sconce_error *err) {
+  TRY(session_idle(s, err));
+  if (!desc) return fail(err, SCONCE_BAD_ARGUMENT, "desc is NULL");
+  halt_here(s);
+  return set_sampler(s, desc, err);
 }
 
 sconce_status sconce_session_open(sconce_session **out, const sconce_session_desc *desc,
@@ -154,6 +181,7 @@ sconce_status sconce_session_open(sconce_session **out, const sconce_session_des
 
 void sconce_session_close(sconce_session *s) {
   if (!s) return;
+  generation_free(s);
   sconce_state_close(s->state);
   sconce_method_close(s->method);
   sconce_sampler_close(s->sampler);
@@ -225,35 +253,41 @@ static sconce_status keep_logits(sconce_session *s, sconce_error *err) {
   return SCONCE_OK;
 }
 
-/* Computes the ids that the caches lack; only the last row of logits is wanted. */
-static sconce_status compute(sconce_session *s,
-                             bool (*progress)(void *user, size_t done, size_t all), void *user,
-                             sconce_error *err) {
-  const uint32_t from = s->computed, all = s->info.position - from;
-  while (s->computed < s->info.position) {
-    const uint32_t left = s->info.position - s->computed;
-    const uint32_t step = left < s->info.chunk ? left : s->info.chunk;
-    const bool last = step == left;
-    s->logits_at = 0;
-    TRY(session_check_cancel(s, err));
-    TRY(set_inputs(s, s->computed, step, err));
-    TRY(sconce_state_run(s->state, &(sconce_call){.keep_outputs = !last, .last_rows = 1}, err));
-    s->computed += step;
-    if (last) TRY(keep_logits(s, err));
-    if (progress && !progress(user, s->computed - from, all)) sconce_session_cancel(s);
-  }
-  return session_check_cancel(s, err);
+/* Begins a call with the next ids that the caches lack; only the last row of logits is wanted. */
+static sconce_status begin_chunk(sconce_session *s, sconce_error *err) {
+  const uint32_t left = s->info.position - s->computed;
+  const uint32_t n = left < s->info.chunk ? left : s->info.chunk;
+  s->logits_at = 0;
+  TRY(session_check_cancel(s, err));
+  TRY(set_inputs(s, s->computed, n, err));
+  TRY(sconce_state_begin(s->state, &(sconce_call){.keep_outputs = n < left, .last_rows = 1}, err));
+  s->n_running = n;
+  return SCONCE_OK;
 }
 
-sconce_status session_sync(sconce_session *s, sconce_error *err) {
+sconce_status session_compute(sconce_session *s, bool block, bool *done, sconce_error *err) {
+  *done = s->computed == s->info.position;
+  if (*done) return SCONCE_OK;
+  if (!s->n_running) TRY(begin_chunk(s, err));
+  bool through;
+  sconce_status status = finish_call(s, block, &through, err);
+  if (status != SCONCE_OK) s->n_running = 0;
+  if (status != SCONCE_OK || !through) return status;
+  s->computed += s->n_running;
+  s->n_running = 0;
+  *done = s->computed == s->info.position;
+  return *done ? keep_logits(s, err) : SCONCE_OK;
+}
+
+sconce_status session_sync(sconce_session *s, bool block, bool *done, sconce_error *err) {
   halt_here(s);
-  return compute(s, NULL, NULL, err);
+  do TRY(session_compute(s, block, done, err));
+  while (block && !*done);
+  return SCONCE_OK;
 }
 
-/* Ids behind the timeline, computed; a failure leaves those that were. */
-static sconce_status extend(sconce_session *s, const int32_t *ids, size_t n,
-                            bool (*progress)(void *user, size_t done, size_t all), void *user,
-                            sconce_error *err) {
+/* Puts ids behind the timeline; they are yet to be computed. */
+static sconce_status extend(sconce_session *s, const int32_t *ids, size_t n, sconce_error *err) {
   uint32_t left = s->info.context - s->info.position;
   if (n > left)
     return fail(err, SCONCE_BAD_ARGUMENT, "the context is full: %zu ids at position %u of %u", n,
@@ -262,15 +296,36 @@ static sconce_status extend(sconce_session *s, const int32_t *ids, size_t n,
   halt(s);
   if (n) memcpy(s->ids + s->info.position, ids, n * sizeof *ids);
   s->info.position += (uint32_t)n;
-  sconce_status status = compute(s, progress, user, err);
+  return SCONCE_OK;
+}
+
+/* Computes them all; a failure leaves those that were. */
+static sconce_status compute(sconce_session *s,
+                             bool (*progress)(void *user, size_t done, size_t all), void *user,
+                             sconce_error *err) {
+  const uint32_t from = s->computed, all = s->info.position - from;
+  sconce_status status = SCONCE_OK;
+  for (bool done = all == 0; status == SCONCE_OK && !done;) {
+    status = session_compute(s, true, &done, err);
+    if (status == SCONCE_OK && progress && !progress(user, s->computed - from, all))
+      sconce_session_cancel(s);
+  }
+  if (status == SCONCE_OK) status = session_check_cancel(s, err);
   if (status != SCONCE_OK) s->info.position = s->computed;
   return status;
 }
 
-sconce_status sconce_session_append(sconce_session *s, int32_t id, sconce_error *err) {
+sconce_status session_idle(const sconce_session *s, sconce_error *err) {
   if (!s) return fail(err, SCONCE_BAD_ARGUMENT, "session is NULL");
+  if (!s->generation) return SCONCE_OK;
+  return fail(err, SCONCE_BAD_ARGUMENT, "a generation is under way: poll it to its end, or cancel");
+}
+
+sconce_status sconce_session_append(sconce_session *s, int32_t id, sconce_error *err) {
+  TRY(session_idle(s, err));
   TRY(check_ids(s, &id, 1, err));
-  return extend(s, &id, 1, NULL, NULL, err);
+  TRY(extend(s, &id, 1, err));
+  return compute(s, NULL, NULL, err);
 }
 
 size_t session_reused(const sconce_session *s, const int32_t *ids, size_t n) {
@@ -280,39 +335,55 @@ size_t session_reused(const sconce_session *s, const int32_t *ids, size_t n) {
   return same && same == n && same != s->logits_at ? same - 1 : same;
 }
 
-sconce_status sconce_session_prompt(sconce_session *s, const int32_t *ids, size_t n,
-                                    bool (*progress)(void *user, size_t done, size_t all),
-                                    void *user, sconce_error *err) {
-  if (!s || (!ids && n)) return fail(err, SCONCE_BAD_ARGUMENT, "session or ids is NULL");
+sconce_status session_prompt(sconce_session *s, const int32_t *ids, size_t n, sconce_error *err) {
+  if (!ids && n) return fail(err, SCONCE_BAD_ARGUMENT, "ids is NULL");
   if (n == 0) return fail(err, SCONCE_BAD_ARGUMENT, "a prompt needs at least one id");
   if (n > s->info.context)
     return fail(err, SCONCE_BAD_ARGUMENT, "a prompt of %zu ids, the context has %u positions", n,
                 s->info.context);
   TRY(check_ids(s, ids, n, err));
   size_t same = session_reused(s, ids, n);
-  TRY(sconce_session_rewind(s, (uint32_t)same, err));
-  return extend(s, ids + same, n - same, progress, user, err);
+  session_rewind(s, (uint32_t)same);
+  return extend(s, ids + same, n - same, err);
 }
 
-sconce_status sconce_session_choose(sconce_session *s, sconce_choice *out, sconce_error *err) {
-  if (!s || !out) return fail(err, SCONCE_BAD_ARGUMENT, "session or out is NULL");
-  TRY(session_sync(s, err));
+sconce_status sconce_session_prompt(sconce_session *s, const int32_t *ids, size_t n,
+                                    bool (*progress)(void *user, size_t done, size_t all),
+                                    void *user, sconce_error *err) {
+  TRY(session_idle(s, err));
+  TRY(session_prompt(s, ids, n, err));
+  return compute(s, progress, user, err);
+}
+
+sconce_status session_choose(sconce_session *s, sconce_choice *out, sconce_error *err) {
   if (!has_logits(s)) return fail(err, SCONCE_BAD_ARGUMENT, "there are no logits to choose from");
   return sconce_sampler_choose(s->sampler, s->logits, s->info.position, s->ids, s->info.position,
                                out, err);
 }
 
+sconce_status sconce_session_choose(sconce_session *s, sconce_choice *out, sconce_error *err) {
+  TRY(session_idle(s, err));
+  if (!out) return fail(err, SCONCE_BAD_ARGUMENT, "out is NULL");
+  bool done;
+  TRY(session_sync(s, true, &done, err));
+  return session_choose(s, out, err);
+}
+
 /* Rows of the cache past the position are overwritten before they are attended. */
-sconce_status sconce_session_rewind(sconce_session *s, uint32_t position, sconce_error *err) {
-  if (!s) return fail(err, SCONCE_BAD_ARGUMENT, "session is NULL");
-  if (position > s->info.position)
-    return fail(err, SCONCE_BAD_ARGUMENT, "rewind to %u, the session is at %u", position,
-                s->info.position);
-  if (position == s->info.position) return SCONCE_OK;
+void session_rewind(sconce_session *s, uint32_t position) {
+  if (position == s->info.position) return;
   halt(s);
   if (position < s->logits_at) s->logits_at = 0;
   s->info.position = position;
   if (s->computed > position) s->computed = position;
+}
+
+sconce_status sconce_session_rewind(sconce_session *s, uint32_t position, sconce_error *err) {
+  TRY(session_idle(s, err));
+  if (position > s->info.position)
+    return fail(err, SCONCE_BAD_ARGUMENT, "rewind to %u, the session is at %u", position,
+                s->info.position);
+  session_rewind(s, position);
   return SCONCE_OK;
 }
 
@@ -344,8 +415,10 @@ static sconce_status work_ahead(sconce_session *s, uint32_t until, sconce_error 
   return SCONCE_OK;
 }
 
-static sconce_status take(sconce_session *s, int32_t *id, sconce_error *err) {
-  TRY(sconce_state_wait(s->state, err));
+static sconce_status take(sconce_session *s, bool block, bool *done, int32_t *id,
+                          sconce_error *err) {
+  TRY(finish_call(s, block, done, err));
+  if (!*done) return SCONCE_OK;
   s->n_ahead--;
   *id = sconce_state_token(s->state);
   if (*id >= 0 && (uint32_t)*id < s->info.n_vocab) return SCONCE_OK;
@@ -353,14 +426,17 @@ static sconce_status take(sconce_session *s, int32_t *id, sconce_error *err) {
               s->info.n_vocab);
 }
 
-static sconce_status next_ahead(sconce_session *s, uint32_t until, int32_t *id, sconce_error *err) {
+static sconce_status next_ahead(sconce_session *s, uint32_t until, bool block, bool *done,
+                                int32_t *id, sconce_error *err) {
   if (s->n_ahead == 0 && s->computed == s->info.position) { /* the logits are here */
     sconce_choice choice;
-    TRY(sconce_session_choose(s, &choice, err));
+    TRY(session_sync(s, block, done, err));
+    TRY(session_choose(s, &choice, err));
     *id = choice.id;
   } else {
     if (s->n_ahead == 0) TRY(begin_ahead(s, err));
-    TRY(take(s, id, err));
+    TRY(take(s, block, done, id, err));
+    if (!*done) return SCONCE_OK;
     s->computed = s->info.position;
   }
   s->ids[s->info.position++] = *id;
@@ -369,24 +445,32 @@ static sconce_status next_ahead(sconce_session *s, uint32_t until, int32_t *id, 
   return SCONCE_OK;
 }
 
-sconce_status session_next(sconce_session *s, uint32_t until, sconce_choice *out,
-                           sconce_error *err) {
+static sconce_status next_here(sconce_session *s, bool block, bool *done, sconce_choice *out,
+                               sconce_error *err) {
+  TRY(session_sync(s, block, done, err));
+  if (!*done) return SCONCE_OK;
+  TRY(session_choose(s, out, err));
+  s->ids[s->info.position++] = out->id;
+  return SCONCE_OK;
+}
+
+sconce_status session_next(sconce_session *s, uint32_t until, bool block, bool *done,
+                           sconce_choice *out, sconce_error *err) {
   TRY(session_check_cancel(s, err));
   if (s->info.position == s->info.context)
     return fail(err, SCONCE_BAD_ARGUMENT, "the context is full: %u ids", s->info.context);
   TRY(session_reserve(s, s->info.position + 1, err));
   *out = (sconce_choice){.id = -1};
-  if (!s->may_work_ahead || s->info.position - s->computed > s->info.chunk) {
-    TRY(sconce_session_choose(s, out, err));
-    s->ids[s->info.position++] = out->id;
-    return SCONCE_OK;
-  }
-  sconce_status status = next_ahead(s, until, &out->id, err);
+  if (!s->may_work_ahead || s->n_running || s->info.position - s->computed > s->info.chunk)
+    return next_here(s, block, done, out, err);
+  sconce_status status = next_ahead(s, until, block, done, &out->id, err);
   if (status != SCONCE_OK) halt_here(s);
   return status;
 }
 
 sconce_status sconce_session_next(sconce_session *s, sconce_choice *out, sconce_error *err) {
-  if (!s || !out) return fail(err, SCONCE_BAD_ARGUMENT, "session or out is NULL");
-  return session_next(s, UINT32_MAX, out, err);
+  TRY(session_idle(s, err));
+  if (!out) return fail(err, SCONCE_BAD_ARGUMENT, "out is NULL");
+  bool done;
+  return session_next(s, UINT32_MAX, true, &done, out, err);
 }

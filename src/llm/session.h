@@ -25,21 +25,40 @@ struct sconce_session {
   uint32_t computed;   /* ids of the timeline that the caches hold */
   bool may_work_ahead; /* the device can choose as the sampler does */
   sconce_draw draw;    /* how it chooses */
-  uint32_t n_ahead;    /* calls that are running, each of which chooses an id */
-  uint32_t begun;      /* ids whose calls have been begun; those past the timeline are its guess */
-  int32_t ends[16];    /* ids that the program names as ends */
+  bool host_chooses;
+  uint32_t n_running; /* ids of the call under way that computes what the caches lack; 0: none */
+  uint32_t n_ahead;   /* calls that are running, each of which chooses an id */
+  uint32_t begun;     /* ids whose calls have been begun; those past the timeline are its guess */
+  int32_t ends[16];   /* ids that the program names as ends */
   uint32_t n_ends;
   atomic_bool cancelled;
+  struct generation *generation; /* under way, or NULL */
 };
+
+/* Where a function takes `block` it waits for the device, or returns with *done false and goes on
+ * when it is called again. */
 
 /* How many of the first ids a prompt need not compute again; the last one's logits count. */
 size_t session_reused(const sconce_session *s, const int32_t *ids, size_t n);
 bool session_is_end(const sconce_session *s, int32_t id);
 /* sconce_session_next, where nobody will ask for ids from position `until` on. */
-SCONCE_CHECK sconce_status session_next(sconce_session *s, uint32_t until, sconce_choice *out,
-                                        sconce_error *err);
+SCONCE_CHECK sconce_status session_next(sconce_session *s, uint32_t until, bool block, bool *done,
+                                        sconce_choice *out, sconce_error *err);
+/* One call's worth of what the caches lack; *done: they lack nothing. */
+SCONCE_CHECK sconce_status session_compute(sconce_session *s, bool block, bool *done,
+                                           sconce_error *err);
 /* Ends the work ahead and computes what the caches lack. */
-SCONCE_CHECK sconce_status session_sync(sconce_session *s, sconce_error *err);
+SCONCE_CHECK sconce_status session_sync(sconce_session *s, bool block, bool *done,
+                                        sconce_error *err);
+/* Makes the timeline equal to these ids; what is new is yet to be computed. */
+SCONCE_CHECK sconce_status session_prompt(sconce_session *s, const int32_t *ids, size_t n,
+                                          sconce_error *err);
+/* From the logits, which are here. */
+SCONCE_CHECK sconce_status session_choose(sconce_session *s, sconce_choice *out, sconce_error *err);
+void session_rewind(sconce_session *s, uint32_t position); /* which is not past the timeline */
+/* Fails while a generation is under way. */
+SCONCE_CHECK sconce_status session_idle(const sconce_session *s, sconce_error *err);
+void generation_free(sconce_session *s);
 
 /* Room for so many ids. */
 SCONCE_CHECK sconce_status session_reserve(sconce_session *s, uint32_t n, sconce_error *err);

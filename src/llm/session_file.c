@@ -28,8 +28,10 @@ static uint32_t sum_add(uint32_t sum, const void *data, size_t size) {
 }
 
 sconce_status sconce_session_save(sconce_session *s, const char *path, sconce_error *err) {
-  if (!s || !path) return fail(err, SCONCE_BAD_ARGUMENT, "session or path is NULL");
-  TRY(session_sync(s, err));
+  TRY(session_idle(s, err));
+  if (!path) return fail(err, SCONCE_BAD_ARGUMENT, "path is NULL");
+  bool done;
+  TRY(session_sync(s, true, &done, err));
   size_t size = sconce_state_size(s->state);
   void *state = block_resize(&s->arena.allocator, NULL, 0, size + 1);
   if (!state) return fail(err, SCONCE_NO_MEMORY, "no memory for %zu bytes of state", size);
@@ -98,7 +100,8 @@ static sconce_status load(sconce_session *s, struct span file, sconce_error *err
 }
 
 sconce_status sconce_session_load(sconce_session *s, const char *path, sconce_error *err) {
-  if (!s || !path) return fail(err, SCONCE_BAD_ARGUMENT, "session or path is NULL");
+  TRY(session_idle(s, err));
+  if (!path) return fail(err, SCONCE_BAD_ARGUMENT, "path is NULL");
   struct os_map map;
   TRY(os_map_open(&map, path, err));
   sconce_status status = load(s, map.bytes, err);

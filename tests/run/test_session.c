@@ -330,6 +330,63 @@ static void generation_stops_at_the_context_the_count_and_the_caller(void) {
   close_all(&f);
 }
 
+/* Polls and never waits, as a browser's page must. */
+static sconce_status generate_in_steps(struct fixture *f, struct shown *out, uint32_t max_new,
+                                       sconce_generate_result *r, sconce_error *err) {
+  const int32_t prompt[] = {1};
+  sconce_generate_desc desc = {
+      .prompt = prompt, .n_prompt = 1, .max_new = max_new, .on_text = collect, .user = out};
+  TRY(sconce_session_generate_begin(f->session, &desc, err));
+  for (bool done = false; !done;) TRY(sconce_session_generate_poll(f->session, &done, r, err));
+  return SCONCE_OK;
+}
+
+static void generation_in_steps_is_the_same(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  if (open_all(&f, TOY)) {
+    for (int penalty = 0; penalty < 2; penalty++) { /* the device chooses, then the host */
+      struct shown whole = {0}, steps = {0};
+      sconce_generate_result a = {0}, b = {0};
+      const sconce_sampler_desc sampler = {
+          .temperature = 2, .seed = 5, .repetition_penalty = penalty ? 1.5f : 0};
+      REQUIRE_OK(sconce_session_set_sampler(f.session, &sampler, &err), err);
+      REQUIRE_OK(sconce_session_rewind(f.session, 0, &err), err);
+      a = generate(&f, &whole, 0, NULL, 0);
+      REQUIRE_OK(generate_in_steps(&f, &steps, 0, &b, &err), err);
+      CHECK_TEXT(steps.bytes, whole.bytes);
+      CHECK(a.stop == b.stop && a.n_new == b.n_new && b.n_new == 8);
+    }
+  }
+  close_all(&f);
+}
+
+static void a_generation_keeps_others_out_until_it_ends(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  if (open_all(&f, TOY)) {
+    const int32_t prompt[] = {1};
+    const sconce_generate_desc desc = {.prompt = prompt, .n_prompt = 1};
+    sconce_choice choice;
+    bool done;
+    sconce_session *s = f.session;
+    CHECK_EQ(sconce_session_generate_poll(s, &done, NULL, &err), SCONCE_BAD_ARGUMENT);
+    CHECK_TEXT(err.text, "no generation is under way");
+    REQUIRE_OK(sconce_session_generate_begin(s, &desc, &err), err);
+    CHECK_EQ(sconce_session_next(s, &choice, &err), SCONCE_BAD_ARGUMENT);
+    CHECK_TEXT(err.text, "a generation is under way: poll it to its end, or cancel");
+    CHECK_EQ(sconce_session_rewind(s, 0, &err), SCONCE_BAD_ARGUMENT);
+    CHECK_EQ(sconce_session_generate_begin(s, &desc, &err), SCONCE_BAD_ARGUMENT);
+    sconce_session_cancel(s);
+    CHECK_EQ(sconce_session_generate_poll(s, &done, NULL, &err), SCONCE_CANCELLED);
+    REQUIRE_OK(sconce_session_next(s, &choice, &err), err);
+    /* Closed in the middle of one, nothing leaks. */
+    REQUIRE_OK(sconce_session_generate_begin(s, &desc, &err), err);
+    REQUIRE_OK(sconce_session_generate_poll(s, &done, NULL, &err), err);
+  }
+  close_all(&f);
+}
+
 static void the_seed_decides_the_text(void) {
   struct fixture f;
   if (open_all(&f, TOY)) {
@@ -698,6 +755,8 @@ const struct test suite_session[] = {
     TEST(wrong_calls_change_nothing),
     TEST(other_methods_are_no_language_models),
     TEST(generation_stops_at_the_context_the_count_and_the_caller),
+    TEST(generation_in_steps_is_the_same),
+    TEST(a_generation_keeps_others_out_until_it_ends),
     TEST(the_seed_decides_the_text),
     TEST(stop_strings_are_held_back),
     TEST(wrong_generations_say_what),
