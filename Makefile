@@ -5,6 +5,8 @@
 #   make dawn     the second WebGPU library (then SCONCE_WEBGPU=dawn)
 #   make executorch  Sconce as a delegate of ExecuTorch's own runtime; make executorch-test runs it
 #   make install PREFIX=/usr/local
+#   make web      the npm package         make web-test  in Node, Chromium and Firefox
+#   make web-demo a page that chats, on localhost
 SETUP = sh tools/setup.sh
 SECONDS ?= 60
 PREFIX ?= /usr/local
@@ -16,7 +18,7 @@ TEST = $(if $(SHARED),SCONCE_SHARED="$(abspath $(SHARED))") python3 tools/test.p
 ET_PYTHON ?= build/executorch/venv/bin/python
 ET = build/executorch
 
-.PHONY: all program demo test test-all lint fuzz dawn executorch executorch-test install clean release asan
+.PHONY: all program demo test test-all lint fuzz dawn executorch executorch-test install clean release asan web web-test web-demo
 
 all: release
 
@@ -68,6 +70,20 @@ executorch-test: executorch
 	@$(SETUP) run
 	@$(if $(SHARED),SCONCE_SHARED="$(abspath $(SHARED))") PYTHONPATH=$(ET)/backend $(ET_PYTHON) \
 	  extras/executorch/tests/test_runtime.py $(ET_TESTS)
+
+web:
+	@$(SETUP) build web
+	@cmake --preset web >build/web-configure.log || { cat build/web-configure.log; exit 1; }
+	@cmake --build --preset web
+	@python3 web/assemble.py build/web/sconce.wasm build/web/package
+
+web-test: web
+	@$(SETUP) swift browsers
+	@node web/test/all.mjs
+
+web-demo: web
+	@python3 web/assemble.py --demo build/web/package build/web/demo
+	@python3 web/demo/serve.py build/web/demo
 
 install: release
 	@cmake --install build/release --prefix "$(PREFIX)"

@@ -23,6 +23,7 @@ MAY_INCLUDE = {
     "bench": {"base", "format", "graph", "gpu", "run", "bench"},
     "llm": {"base", "llm"},
     "cli": {"cli"},
+    "web": {"web"},
 }
 # Single headers that a file may include all the same.
 MAY_ALSO = {"cli/console_win.c": {"base/path.h", "base/wide_win.h"}, "cli/line_win.c": {"base/wide_win.h"}}

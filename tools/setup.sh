@@ -8,6 +8,8 @@
 #   setup.sh swift   SwiftShader, the second software device (inside Debian's chromium)
 #   setup.sh dawn    Dawn, the second WebGPU library
 #   setup.sh executorch   a C++ compiler, and a Python below build/ with executorch and torch (GBs)
+#   setup.sh web     clang for WebAssembly
+#   setup.sh browsers  Node with a WebGPU of its own, Chromium, Firefox: for the web's tests
 # Debian packages are installed where this runs as root on Debian; elsewhere one sentence says what
 # to install. Everything else goes below build/deps.
 set -eu
@@ -107,9 +109,33 @@ executorch() {
   touch "$venv/done"
 }
 
+web() {
+  missing=
+  have clang-19 || missing="$missing clang-19"
+  have wasm-ld-19 || missing="$missing lld-19"
+  [ -e /usr/include/wasm32-wasi/stdio.h ] || missing="$missing wasi-libc"
+  any_of /usr/lib/llvm-19/lib/clang/19/lib/wasi/libclang_rt.builtins-wasm32.a ||
+    missing="$missing libclang-rt-19-dev-wasm32"
+  [ -z "$missing" ] || packages "clang 19 for WebAssembly" $missing
+}
+
+# Node's packages come from npm, in exact versions.
+browsers() {
+  have node && have npm || packages "Node" nodejs npm
+  have chromium || packages "Chromium" chromium
+  have firefox-esr || have firefox || packages "Firefox" firefox-esr
+  [ -e "$deps/node/done" ] && return
+  mkdir -p "$deps/node"
+  echo '{"private": true}' >"$deps/node/package.json"
+  say "fetching webgpu, playwright-core and puppeteer-core from npm"
+  (cd "$deps/node" && npm install --silent --no-audit --no-fund --ignore-scripts \
+    webgpu@0.6.2 playwright-core@1.65.1 puppeteer-core@24.43.1) || die "npm could not install them"
+  touch "$deps/node/done"
+}
+
 for step in "$@"; do
   case "$step" in
-    build | run | terminal | lint | swift | dawn | executorch) "$step" ;;
+    build | run | terminal | lint | swift | dawn | executorch | web | browsers) "$step" ;;
     *) die "unknown step '$step'" ;;
   esac
 done

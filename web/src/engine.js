@@ -1,0 +1,457 @@
+/* One model in one instance of sconce.wasm, on whatever thread this runs: worker.js and index.js
+ * both use it. Everything that takes time is a loop of polls with a pause in between; calls of one
+ * engine follow each other. */
+import { Glue } from './glue.js';
+import { openSource } from './sources.js';
+import { SconceError, aborted } from './error.js';
+
+const PIECE = 4 << 20; /* bytes handed to the module at once */
+const STOPS = ['', 'end', 'text', 'count', 'context', 'caller'];
+const DTYPES = {
+  0: ['uint8', Uint8Array], 1: ['int8', Int8Array], 2: ['int16', Int16Array], 3: ['int32', Int32Array],
+  4: ['int64', BigInt64Array], 5: ['float16', globalThis.Float16Array ?? Uint16Array], 6: ['float32', Float32Array],
+  7: ['float64', Float64Array], 11: ['bool', Uint8Array],
+};
+const NUMBER_OF = new Map(Object.entries(DTYPES).filter(([n]) => n !== '11').map(([n, [, type]]) => [type, Number(n)]));
+
+async function compile(wasm) {
+  if (wasm instanceof WebAssembly.Module) return wasm;
+  if (wasm instanceof ArrayBuffer || ArrayBuffer.isView(wasm)) return WebAssembly.compile(wasm);
+  const url = new URL(wasm ?? new URL('./sconce.wasm', import.meta.url), globalThis.location?.href);
+  if (url.protocol === 'file:') {
+    const files = await import(/* @vite-ignore */ /* webpackIgnore: true */ `${'node:'}fs/promises`);
+    return WebAssembly.compile(await files.readFile(url));
+  }
+  const response = await fetch(url);
+  if (!response.ok) throw new SconceError('I/O error', `${url}: the server says ${response.status}`);
+  return WebAssembly.compile(await response.arrayBuffer());
+}
+
+/* Why there is no WebGPU here, and what to do. */
+export function whyNoGpu(gpu) {
+  if (gpu) return null;
+  if (globalThis.isSecureContext === false)
+    return new SconceError('no device', 'WebGPU works on secure pages only', { advice: 'Serve the page over https, or from localhost.' });
+  return new SconceError('no device', 'this browser has no WebGPU', {
+    advice: 'Use Chrome or Edge 113 or newer, Safari 26, or Firefox 141 or newer; on Linux it may have to be switched on (chrome://flags, about:config).',
+  });
+}
+
+export class Engine {
+  static async create(options = {}) {
+    const engine = new Engine();
+    const gpu = options.gpu ?? globalThis.navigator?.gpu;
+    const why = whyNoGpu(gpu);
+    if (why) throw why;
+    engine.glue = new Glue(gpu);
+    engine.onLog = options.onLog;
+    const { exports } = await WebAssembly.instantiate(await compile(options.wasm), engine.imports());
+    engine.c = exports;
+    engine.glue.attach(exports);
+    exports._initialize();
+    try {
+      await engine.openDevice(options);
+    } catch (error) {
+      engine.dispose();
+      throw error;
+    }
+    return engine;
+  }
+
+  imports() {
+    const glue = this.glue;
+    const nothing = () => 8; /* bad file descriptor */
+    return {
+      env: glue.imports(),
+      sconce: {
+        clock_ms: () => performance.now(),
+        local_seconds: () => Date.now() / 1000 - new Date().getTimezoneOffset() * 60,
+        log: (level, text) => this.onLog?.(level, glue.zero(text)),
+        text: (_, at, size, id) => this.listener?.text(glue.decoder.decode(glue.bytes.slice(at, at + size)), id) ?? 1,
+        prompt: (_, done, all) => this.listener?.prompt(done, all) ?? 1,
+      },
+      wasi_snapshot_preview1: {
+        environ_get: () => 0,
+        environ_sizes_get: (n, size) => {
+          glue.set32(n, 0);
+          glue.set32(size, 0);
+          return 0;
+        },
+        fd_close: nothing, fd_seek: nothing, fd_write: nothing,
+        proc_exit: (code) => {
+          throw new SconceError('unsupported', `the module ended with ${code}`);
+        },
+      },
+    };
+  }
+
+  /* ---- calls ------------------------------------------------------------------------------- */
+
+  fail() {
+    const at = this.c.web_error();
+    const status = this.glue.zero(this.c.web_status_name(this.glue.get32(at)));
+    return new SconceError(status, this.glue.zero(at + 4));
+  }
+  /* Handles and polls: 0 and -1 are failures. */
+  good(value, bad = 0) {
+    if (value === bad) throw this.fail();
+    return value;
+  }
+  out(i) {
+    return this.glue.view.getFloat64(this.c.web_out() + 8 * i, true);
+  }
+  /* Memory for the length of a call. */
+  with(values, call) {
+    const places = [];
+    try {
+      const pointers = values.map((value) => {
+        if (value === null || value === undefined) return 0;
+        const bytes = typeof value === 'string' ? this.glue.encoder.encode(`${value}\0`) : new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+        const at = this.glue.allocate(bytes.length);
+        places.push(at);
+        this.glue.bytes.set(bytes, at);
+        return at;
+      });
+      return call(...pointers);
+    } finally {
+      for (const at of places) this.c.free(at);
+    }
+  }
+  /* One after another; an error is its caller's alone. */
+  exclusive(work) {
+    const run = (this.tail ?? Promise.resolve()).then(() => {
+      if (this.disposed) throw new SconceError('bad argument', 'the model was disposed of');
+      return work();
+    });
+    this.tail = run.catch(() => {});
+    return run;
+  }
+  check(signal) {
+    if (signal?.aborted) throw aborted(signal);
+    if (this.disposed) throw new SconceError('bad argument', 'the model was disposed of');
+  }
+
+  async openDevice({ adapter, disable, limits }) {
+    this.device = this.good(this.with([adapter, disable, limits], (...at) => this.c.web_device_begin(...at)));
+    try {
+      while (this.good(this.c.web_device_poll(this.device), -1) === 0) await this.glue.event();
+    } catch (error) {
+      if (error.status === 'no device')
+        error.advice ||= 'The browser found no GPU that it trusts. Update the graphics driver, or see chrome://gpu or about:support for the reason.';
+      throw error;
+    }
+    this.info = JSON.parse(this.glue.zero(this.c.web_device_describe(this.device)));
+  }
+
+  /* ---- loading ----------------------------------------------------------------------------- */
+
+  async load(program, { data = [], tokenizer, tokenizerConfig, method = 'forward', cache, signal, onProgress, onNotice } = {}) {
+    const options = { signal, cache, onNotice };
+    this.files = await Promise.all([program, ...data].map((file) => openSource(file, options)));
+    this.check(signal);
+    const sizes = new Float64Array(this.files.map((file) => file.size));
+    this.model = this.good(this.with([sizes], (at) => this.c.web_model_begin(this.device, at, sizes.length)));
+    await this.finish(() => this.c.web_model_poll(this.model), signal);
+    if (tokenizer) await this.openTokenizer(tokenizer, tokenizerConfig, options);
+    this.methods = {};
+    this.names = [];
+    for (let i = 0; i < this.c.web_model_methods(this.model); i++) this.names.push(this.glue.zero(this.c.web_model_method(this.model, i)));
+    if (this.names.includes(method)) await this.method(method, signal, onProgress);
+    return this.describe();
+  }
+
+  async openTokenizer(from, config, options) {
+    const whole = async (file) => {
+      const source = await openSource(file, options);
+      return source.read(0, source.size);
+    };
+    const bytes = await whole(from);
+    const extra = config ? await whole(config) : null;
+    this.tokenizer = this.good(this.with([bytes, extra], (at, also) =>
+      this.c.web_tokenizer_open(at, bytes.length, also, extra?.length ?? 0)));
+    const kind = this.glue.zero(this.c.web_tokenizer_describe(this.tokenizer));
+    this.vocabulary = { kind, size: this.out(0), bos: this.out(1), eos: this.out(2), addBos: !!this.out(3), chatTemplate: !!this.out(4) };
+  }
+
+  /* Polls to the end, hands in what is wanted, and lets others work. */
+  async finish(poll, signal, onProgress) {
+    let before = '';
+    while (this.good(poll(), -1) === 0) {
+      const [loaded, total, kernels, allKernels, file, offset, size] = [0, 1, 2, 3, 4, 5, 6].map((i) => this.out(i));
+      const now = `${loaded} ${kernels}`;
+      if (now !== before) onProgress?.({ loaded, total, kernels, allKernels });
+      if (size) await this.give(file, offset, Math.min(size, PIECE));
+      else if (now !== before) await this.glue.breathe();
+      else await this.glue.event();
+      before = now;
+      this.check(signal);
+    }
+    const [loaded, total, kernels, allKernels] = [0, 1, 2, 3].map((i) => this.out(i));
+    onProgress?.({ loaded, total, kernels, allKernels });
+  }
+  async give(file, offset, size) {
+    const bytes = await this.files[file].read(offset, size);
+    if (bytes.length !== size)
+      throw new SconceError('I/O error', `the file ended at ${offset + bytes.length}, it had ${this.files[file].size} bytes`);
+    this.check();
+    this.piece ??= this.glue.allocate(PIECE);
+    this.glue.bytes.set(bytes, this.piece);
+    this.good(this.c.web_model_give(this.model, file, offset, this.piece, size), -1);
+  }
+
+  async method(name, signal, onProgress) {
+    if (this.methods[name]) return this.methods[name];
+    const handle = this.good(this.with([name], (at) => this.c.web_method_begin(this.model, at)));
+    try {
+      await this.finish(() => this.c.web_method_poll(handle), signal, onProgress);
+    } catch (error) {
+      if (!this.disposed) this.c.web_method_close(handle);
+      throw error;
+    }
+    const language = !!this.c.web_method_describe(handle);
+    const [inputs, outputs] = [this.out(0), this.out(1)];
+    const tensors = (n, output) => Array.from({ length: n }, (_, i) => {
+      this.c.web_method_tensor(handle, output, i);
+      return this.shape();
+    });
+    this.methods[name] = { handle, language, inputs: tensors(inputs, 0), outputs: tensors(outputs, 1) };
+    return this.methods[name];
+  }
+  shape() {
+    const number = this.out(0);
+    const dims = Array.from({ length: this.out(1) }, (_, i) => this.out(4 + i));
+    return { dtype: DTYPES[number]?.[0] ?? 'unknown', dims, dynamic: !!this.out(2), number, bytes: this.out(3) };
+  }
+
+  describe() {
+    const clean = ({ dtype, dims, dynamic }) => ({ dtype, dims, dynamic });
+    const methods = {};
+    for (const name of this.names) {
+      const m = this.methods[name];
+      methods[name] = m ? { inputs: m.inputs.map(clean), outputs: m.outputs.map(({ dtype, dims }) => ({ dtype, dims })), language: m.language } : null;
+    }
+    return { methods, device: this.info, tokenizer: this.vocabulary ?? null, size: this.files.reduce((sum, f) => sum + f.size, 0) };
+  }
+  openMethod(name, { signal, onProgress } = {}) {
+    return this.exclusive(async () => {
+      if (!this.names.includes(name)) throw new SconceError('bad argument', `no method '${name}', there are ${this.names.join(', ')}`);
+      await this.method(name, signal, onProgress);
+      return this.describe();
+    });
+  }
+
+  /* ---- running ----------------------------------------------------------------------------- */
+
+  run(inputs, { method = 'forward', signal } = {}) {
+    return this.exclusive(async () => {
+      this.check(signal);
+      if (!this.names.includes(method)) throw new SconceError('bad argument', `no method '${method}', there are ${this.names.join(', ')}`);
+      const m = await this.method(method, signal);
+      m.state ??= this.good(this.c.web_state_open(m.handle));
+      const given = Array.isArray(inputs) ? inputs : Object.values(inputs ?? {});
+      if (given.length !== m.inputs.length)
+        throw new SconceError('bad argument', `${given.length} inputs, the method '${method}' takes ${m.inputs.length}`);
+      given.forEach((value, i) => this.setInput(m, i, value));
+      this.good(this.c.web_state_begin(m.state), -1);
+      try {
+        while (this.good(this.c.web_state_poll(m.state), -1) === 0) {
+          await this.glue.event();
+          this.check(signal);
+        }
+      } catch (error) {
+        if (!this.disposed) this.c.web_state_cancel(m.state);
+        throw error;
+      }
+      return m.outputs.map((_, i) => this.output(m, i));
+    });
+  }
+  setInput(m, i, value) {
+    const want = m.inputs[i];
+    let data = value?.data ?? value;
+    if (typeof data === 'number' || typeof data === 'bigint' || typeof data === 'boolean') data = [data];
+    if (Array.isArray(data)) {
+      const Type = DTYPES[want.number][1];
+      data = want.dtype === 'int64' ? BigInt64Array.from(data.flat(Infinity), BigInt) : Type.from(data.flat(Infinity), Number);
+    }
+    if (!ArrayBuffer.isView(data)) throw new SconceError('bad argument', `input ${i} is no typed array, no list and no number`);
+    let number = NUMBER_OF.get(data.constructor) ?? -1;
+    if ((want.dtype === 'bool' && number === 0) || (want.dtype === 'float16' && data instanceof Uint16Array)) number = want.number;
+    if (number < 0) throw new SconceError('bad argument', `input ${i} is a ${data.constructor.name}, the method wants ${want.dtype}`);
+    const dims = value?.dims ?? this.guessDims(want, data.length);
+    this.good(this.with([data, new Uint32Array(dims)], (at, list) =>
+      this.c.web_state_set_input(m.state, i, number, dims.length, list, at, data.byteLength)), -1);
+  }
+  /* Where only one shape is possible nobody has to say it. */
+  guessDims(want, length) {
+    const all = want.dims.reduce((a, b) => a * b, 1);
+    if (length === all || !want.dynamic) return want.dims;
+    if (want.dims.length === 1) return [length];
+    const ones = want.dims.filter((d) => d === 1).length;
+    if (ones === want.dims.length - 1) return want.dims.map((d) => (d === 1 ? 1 : length));
+    throw new SconceError('bad argument', `${length} elements for ${want.dtype} [${want.dims}]: say which dims, {data, dims}`);
+  }
+  output(m, i) {
+    const at = this.good(this.c.web_state_output(m.state, i)) >>> 0;
+    const { dtype, dims, number, bytes } = this.shape();
+    const copy = this.glue.bytes.slice(at, at + bytes);
+    return { dtype, dims, data: new DTYPES[number][1](copy.buffer) };
+  }
+
+  /* ---- text -------------------------------------------------------------------------------- */
+
+  needTokenizer() {
+    if (!this.tokenizer) throw new SconceError('bad argument', 'the model was loaded without a tokenizer');
+  }
+  ids(at) {
+    const n = this.out(0);
+    return Array.from(new Int32Array(this.glue.bytes.slice(at, at + 4 * n).buffer));
+  }
+  encode(text, { bos = false, special = false } = {}) {
+    this.needTokenizer();
+    const size = this.glue.encoder.encode(text).length;
+    const flags = (bos ? 1 : 0) | (special ? 2 : 0);
+    return this.ids(this.good(this.with([text], (at) => this.c.web_tokenizer_encode(this.tokenizer, at, size, flags))));
+  }
+  decode(ids) {
+    this.needTokenizer();
+    const at = this.good(this.with([Int32Array.from(ids)], (list) => this.c.web_tokenizer_decode(this.tokenizer, list, ids.length, 0)));
+    return this.glue.decoder.decode(this.glue.bytes.slice(at, at + this.out(0)));
+  }
+  chatIds(messages, { tools, think, template } = {}) {
+    this.needTokenizer();
+    const conversation = JSON.stringify({ messages, ...(tools ? { tools } : {}) });
+    const mode = think === undefined ? 0 : think ? 1 : 2;
+    return this.ids(this.good(this.with([conversation, template], (at, jinja) => this.c.web_chat_encode(this.tokenizer, at, jinja, mode))));
+  }
+  tokenize(text, options) {
+    return this.exclusive(async () => this.encode(text, options));
+  }
+  detokenize(ids) {
+    return this.exclusive(async () => this.decode(ids));
+  }
+
+  openSession() {
+    if (!this.session)
+      this.session = this.good(this.with(['forward'], (at) => this.c.web_session_open(this.model, at, this.tokenizer ?? 0, 0)));
+    return this.session;
+  }
+
+  /* prompt: text, ids, or {messages}. `emit` gets {text, id}; the result says how it ended. */
+  generate(prompt, options, emit) {
+    return this.exclusive(async () => {
+      this.check(options.signal);
+      const session = this.openSession();
+      const ids = this.promptIds(prompt, options);
+      this.setSampler(session, options);
+      return this.generateIds(session, ids, options, emit);
+    });
+  }
+  promptIds(prompt, options) {
+    if (prompt?.messages) return this.chatIds(prompt.messages, options);
+    if (typeof prompt !== 'string') return Array.from(prompt);
+    return this.encode(prompt, { bos: options.bos ?? this.vocabulary?.addBos ?? false });
+  }
+  setSampler(session, { temperature = 0, topK = 0, topP = 0, minP = 0, repetitionPenalty = 0, seed = 0 }) {
+    const key = [temperature, topK, topP, minP, repetitionPenalty, seed].join();
+    if (key === this.sampler) return;
+    this.good(this.c.web_session_set_sampler(session, temperature, topK, topP, minP, repetitionPenalty, BigInt(seed)), -1);
+    this.sampler = key;
+  }
+
+  async generateIds(session, ids, { maxNew = 0, stop = [], ignoreEnd = false, signal, onPrompt }, emit) {
+    const stops = [stop].flat();
+    this.needTokenizer();
+    const texts = stops.map((text) => this.hold(`${text}\0`));
+    const list = this.hold(new Uint32Array(texts));
+    const given = this.hold(Int32Array.from(ids));
+    const onAbort = () => this.c.web_session_cancel(session);
+    signal?.addEventListener('abort', onAbort);
+    this.listener = {
+      text: (text, id) => {
+        emit({ text, id });
+        return 1;
+      },
+      prompt: (done, all) => {
+        onPrompt?.(done, all);
+        return 1;
+      },
+    };
+    try {
+      this.good(this.c.web_generate_begin(session, given, ids.length, maxNew, list, stops.length, ignoreEnd ? 1 : 0), -1);
+      while (this.good(this.c.web_generate_poll(session), -1) === 0) {
+        await this.glue.event();
+        this.check();
+      }
+      const [stopped, prompted, reused, made, promptSeconds, seconds] = [0, 1, 2, 3, 4, 5].map((i) => this.out(i));
+      this.last = { stop: STOPS[stopped], promptTokens: prompted, reusedTokens: reused, newTokens: made, promptSeconds, seconds };
+      return this.last;
+    } catch (error) {
+      if (error.status === 'cancelled') throw aborted(signal);
+      throw error;
+    } finally {
+      signal?.removeEventListener('abort', onAbort);
+      this.listener = null;
+      if (!this.disposed) for (const at of [...texts, list, given]) this.c.free(at);
+    }
+  }
+  hold(value) {
+    const bytes = typeof value === 'string' ? this.glue.encoder.encode(value) : new Uint8Array(value.buffer);
+    const at = this.glue.allocate(bytes.length);
+    this.glue.bytes.set(bytes, at);
+    return at;
+  }
+
+  /* A conversation is its ids: a few bytes a token, and the next prompt computes what is missing. */
+  save() {
+    return this.exclusive(async () => {
+      const session = this.openSession();
+      const ids = this.ids(this.c.web_session_ids(session));
+      this.c.web_session_describe(session);
+      return { version: 1, vocabulary: this.out(0), ids };
+    });
+  }
+  restore(saved, { signal, onPrompt } = {}) {
+    return this.exclusive(async () => {
+      const session = this.openSession();
+      this.c.web_session_describe(session);
+      if (saved?.version !== 1 || !Array.isArray(saved.ids)) throw new SconceError('bad file', 'this is no saved conversation');
+      if (saved.vocabulary !== this.out(0))
+        throw new SconceError('bad file', `saved from another model: it had ${saved.vocabulary} tokens, this one has ${this.out(0)}`);
+      if (!saved.ids.length) return this.good(this.c.web_session_rewind(session, 0), -1);
+      this.setSampler(session, {});
+      await this.generateIds(session, saved.ids, { maxNew: 1, ignoreEnd: true, signal, onPrompt }, () => {});
+      return this.good(this.c.web_session_rewind(session, saved.ids.length), -1);
+    });
+  }
+  reset() {
+    return this.exclusive(async () => {
+      if (this.session) this.good(this.c.web_session_rewind(this.session, 0), -1);
+      for (const m of Object.values(this.methods)) if (m.state) this.good(this.c.web_state_reset(m.state), -1);
+    });
+  }
+
+  stats() {
+    const state = this.session ? this.c.web_session_state(this.session) : Object.values(this.methods ?? {}).find((m) => m.state)?.state;
+    const stats = { heapBytes: this.glue.memory.buffer.byteLength, generation: this.last ?? null, glue: { ...this.glue.stats } };
+    if (!state) return stats;
+    this.c.web_state_stats(state);
+    const names = ['weightBytes', 'stateBytes', 'transientBytes', 'stagingBytes', 'parameterBytes', 'buffers', 'bindGroups', 'kernels', 'objectsMade', 'dispatches'];
+    names.forEach((name, i) => (stats[name] = this.out(i)));
+    return stats;
+  }
+
+  /* Everything goes, also in the middle of something: whoever waits hears that it is gone. */
+  dispose() {
+    if (this.disposed) return;
+    this.disposed = true;
+    if (this.session) this.c.web_session_close(this.session);
+    for (const m of Object.values(this.methods ?? {})) {
+      if (m.state) this.c.web_state_close(m.state);
+      this.c.web_method_close(m.handle);
+    }
+    if (this.tokenizer) this.c.web_tokenizer_close(this.tokenizer);
+    if (this.model) this.c.web_model_close(this.model);
+    if (this.device) this.c.web_device_close(this.device);
+    if (this.piece) this.c.free(this.piece);
+  }
+}
