@@ -13,6 +13,12 @@ uint64_t os_clock_ns(void) { return (uint64_t)(host_clock_ms() * 1e6); }
 int64_t os_local_seconds(void) { return (int64_t)host_local_seconds(); }
 void os_sleep_ns(uint64_t ns) { (void)ns; } /* nobody waits: see flavour.never_blocks */
 
+/* A page has no environment. */
+const char *os_env(const char *name, char *room, size_t size) {
+  (void)name, (void)room, (void)size;
+  return NULL;
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 bool os_mutex_init(struct os_mutex *mutex) {

@@ -1,0 +1,36 @@
+/* Headless browsers with a software device, as one interface: open a page, run a function in it. */
+import fs from 'node:fs';
+import path from 'node:path';
+import { createRequire } from 'node:module';
+
+const ROOT = path.resolve(import.meta.dirname ?? new URL('.', import.meta.url).pathname, '../..');
+export const require = createRequire(path.join(ROOT, 'build/deps/node/package.json'));
+
+export async function chromium(options = {}) {
+  const { chromium: launcher } = require('playwright-core');
+  const browser = await launcher.launch({
+    executablePath: '/usr/bin/chromium', headless: true,
+    args: ['--no-sandbox', '--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--disable-dev-shm-usage', ...(options.args ?? [])],
+  });
+  return { open: async (url, context = {}) => {
+    const page = await (await browser.newContext(context)).newPage();
+    page.on('pageerror', (error) => console.error('page:', error.message));
+    await page.goto(url);
+    return { page, run: (f, arg) => page.evaluate(f, arg), wait: (f) => page.waitForFunction(f), shot: (file) => page.screenshot({ path: file }) };
+  }, close: () => browser.close() };
+}
+
+export async function firefox() {
+  const puppeteer = require('puppeteer-core');
+  const executablePath = ['/usr/bin/firefox-esr', '/usr/bin/firefox'].find((file) => fs.existsSync(file));
+  const browser = await (puppeteer.default ?? puppeteer).launch({
+    browser: 'firefox', executablePath, headless: true, protocolTimeout: 600000,
+    extraPrefsFirefox: { 'dom.webgpu.enabled': true, 'dom.webgpu.workers.enabled': true, 'gfx.webgpu.ignore-blocklist': true },
+  });
+  return { open: async (url) => {
+    const page = await browser.newPage();
+    page.on('pageerror', (error) => console.error('page:', error.message));
+    await page.goto(url);
+    return { page, run: (f, arg) => page.evaluate(f, arg), wait: (f) => page.waitForFunction(f), shot: (file) => page.screenshot({ path: file }) };
+  }, close: () => browser.close() };
+}
