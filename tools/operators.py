@@ -37,9 +37,21 @@ def names():
             table = re.sub(r'"\s*"', "", table)
             found = re.findall(r'\{\s*"([^"]+)"', table)
             found += " ".join(re.findall(r'\.also = "([^"]+)"', table)).split()
+            if path.parent.name == "refused":
+                continue
             for name in found:
                 if "." in name or "::" in name or path.parent.name == "symint":  # the rest are rows of kernel tables
                     yield path.parent.name, name
+
+
+def refused():
+    """{reason: names} of what no build runs."""
+    text = (ROOT / "src/ops/refused/refused.c").read_text()
+    reasons = {name: "".join(re.findall(r'"([^"]*)"', body)) for name, body in re.findall(r"#define (\w+)((?:.*\\\n)+.*)", text)}
+    found = {}
+    for name, reason in re.findall(r'\{"([^"]+)", \.refused = (\w+)\}', text):
+        found.setdefault(reasons[reason], []).append(name)
+    return found
 
 
 def page():
@@ -48,7 +60,8 @@ def page():
         families.setdefault(family, []).append(name)
     rows = (f"| {family} | {', '.join(f'`{n}`' for n in sorted(set(found)))} |" for family, found in sorted(families.items()))
     total = len({n for found in families.values() for n in found})
-    return HEAD + "\n".join(rows) + f"\n\n{total} names.\n"
+    without = "".join(f"\n- {', '.join(f'`{n}`' for n in names)}: {why}." for why, names in refused().items())
+    return HEAD + "\n".join(rows) + f"\n\n{total} names.\n\nRefused, with the reason in the message:\n{without}\n"
 
 
 if "--check" in sys.argv:

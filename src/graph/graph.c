@@ -250,7 +250,8 @@ static sconce_status add_node(struct graph *g, const struct op *op, struct text 
   if (n_args == 0 || (op->n_args && op->n_args != n_args))
     return fail(err, SCONCE_BAD_GRAPH, "%u arguments, expected %u", n_args, op->n_args);
   if (!(op->flags & OP_HOST)) TRY(check_result(g, op, args[n_args - 1], err));
-  if (op->expand) return op->expand(&(struct expansion){g, index, args, n_args, err});
+  const struct expansion x = {g, index, args, n_args, err};
+  if (op->expand && (!op->expands || op->expands(&x))) return op->expand(&x);
   struct adapted adapted;
   TRY(adapt(g, op, args, n_args, &adapted, err));
   TRY(append_node(g, op, name, index, adapted.args, n_args, err));

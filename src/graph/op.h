@@ -49,6 +49,7 @@ struct op {
   sconce_status (*emit)(struct plan *p, const struct node *n); /* NULL with OP_HOST */
   sconce_status (*prepare)(struct plan *p, struct node *n);    /* optional; once, at load */
   sconce_status (*expand)(const struct expansion *x); /* instead of all these: adds other nodes */
+  bool (*expands)(const struct expansion *x);         /* only these calls; NULL: all of them */
   const char *also; /* other names for it with the same arguments, separated by spaces: most of
                        ExecuTorch's portable kernels, "aten::log.out" for "aten.log.default" */
   uint32_t n_args;  /* output included; 0: checks itself */

@@ -6,10 +6,12 @@
   X(batch_norm) \
   X(binary) \
   X(conv) \
+  X(conv_backward) \
   X(conv_fused) \
   X(compound) \
   X(copy) \
   X(cumsum) \
+  X(distance) \
   X(embedding) \
   X(fill) \
   X(gather) \
@@ -26,6 +28,7 @@
   X(moments) \
   X(pad) \
   X(permute) \
+  X(places) \
   X(pool) \
   X(pool_back) \
   X(q8ta_conv) \
@@ -34,6 +37,7 @@
   X(qparams) \
   X(quantize) \
   X(reduce) \
+  X(refused) \
   X(rms_norm) \
   X(rope) \
   X(sample) \

@@ -4,9 +4,6 @@
 fn upper(x: vec4<f32>) -> vec4<f32> {
   return bitcast<vec4<f32>>(bitcast<vec4<u32>>(x) & vec4<u32>(0xfffff000u));
 }
-fn is_infinite(x: vec4<f32>) -> vec4<bool> {
-  return (bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu)) == vec4<u32>(0x7f800000u);
-}
 // u − q · v
 fn rest_of(u: vec4<f32>, q: vec4<f32>, v: vec4<f32>) -> vec4<f32> {
   let q1 = upper(q);

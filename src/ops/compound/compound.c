@@ -1,49 +1,8 @@
 /* Operators that are a few others: when a file names one, those become nodes in its place. They
  * cost a dispatch more than a kernel of their own, and no kernel. */
-#include "graph/op.h"
+#include "ops/compound/expand.h"
 
 #include <string.h>
-
-/* ---- values ---------------------------------------------------------------------------------- */
-
-static sconce_status need_tensor(const struct expansion *x, uint32_t i, const struct tensor **out) {
-  const uint32_t id = x->args[i];
-  *out = id != NO_VALUE && x->g->values[id].kind == VK_TENSOR ? &x->g->values[id].tensor : NULL;
-  if (*out) return SCONCE_OK;
-  return fail(x->err, SCONCE_BAD_GRAPH, "argument %u is no tensor", i);
-}
-
-static sconce_status new_tensor(const struct expansion *x, enum vk_dtype dtype,
-                                const struct tensor *like, uint32_t *out) {
-  const struct tensor t = *like; /* values may move */
-  *out = graph_add_tensor(x->g, dtype, t.rank, t.dim_max, x->err);
-  return *out == NO_VALUE ? SCONCE_NO_MEMORY : SCONCE_OK;
-}
-
-static sconce_status new_number(const struct expansion *x, enum vk_kind kind, int64_t i,
-                                uint32_t *out) {
-  *out = graph_add_value(x->g, kind, x->err);
-  if (*out == NO_VALUE) return SCONCE_NO_MEMORY;
-  if (kind == VK_BOOLEAN) x->g->values[*out].b = i != 0;
-  if (kind == VK_INT) x->g->values[*out].i = i;
-  return SCONCE_OK;
-}
-
-/* A list of values; one of integers may hold live ones. */
-static sconce_status new_list(const struct expansion *x, const uint32_t *ids, uint32_t n,
-                              uint32_t *out) {
-  uint32_t *copy = arena_new(&x->g->arena, uint32_t, n);
-  *out = graph_add_value(x->g, VK_VALUE_LIST, x->err);
-  if (!copy || *out == NO_VALUE) return fail(x->err, SCONCE_NO_MEMORY, "no memory for a list");
-  memcpy(copy, ids, n * sizeof *copy);
-  x->g->values[*out].list.n = n;
-  x->g->values[*out].list.ids = copy;
-  return SCONCE_OK;
-}
-
-#define ADD(name, ...)                                                                             \
-  graph_add_node(x->g, text_of(name), x->index, (const uint32_t[]){__VA_ARGS__},                   \
-                 (uint32_t)(sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)), x->err)
 
 /* ---- any ------------------------------------------------------------------------------------- */
 
@@ -52,14 +11,14 @@ static sconce_status any_over(const struct expansion *x, uint32_t dims, uint32_t
                               uint32_t result) {
   const struct tensor *from, *y;
   uint32_t truth, ones, sum, none, zero;
-  TRY(need_tensor(x, 0, &from));
-  TRY(new_tensor(x, VK_BOOL, from, &truth));
-  TRY(need_tensor(x, 0, &from));
-  TRY(new_tensor(x, VK_INT32, from, &ones));
-  TRY(need_tensor(x, x->n_args - 1, &y));
-  TRY(new_tensor(x, VK_INT32, y, &sum));
-  TRY(new_number(x, VK_NULL, 0, &none));
-  TRY(new_number(x, VK_INT, 0, &zero));
+  TRY(expand_given(x, 0, &from));
+  TRY(expand_tensor(x, VK_BOOL, from, &truth));
+  TRY(expand_given(x, 0, &from));
+  TRY(expand_tensor(x, VK_INT32, from, &ones));
+  TRY(expand_given(x, x->n_args - 1, &y));
+  TRY(expand_tensor(x, VK_INT32, y, &sum));
+  TRY(expand_number(x, VK_NULL, 0, &none));
+  TRY(expand_number(x, VK_INT, 0, &zero));
   TRY(ADD("aten.ne.Scalar", x->args[0], zero, truth));
   TRY(ADD("aten::_to_copy.out", truth, none, none, ones));
   TRY(ADD("aten.sum.dim_IntList", ones, dims, keep, none, sum));
@@ -69,7 +28,7 @@ static sconce_status any_over(const struct expansion *x, uint32_t dims, uint32_t
 /* [x, dim, keepdim, out] */
 static sconce_status any_dim(const struct expansion *x) {
   uint32_t list;
-  TRY(new_list(x, &x->args[1], 1, &list));
+  TRY(expand_list(x, &x->args[1], 1, &list));
   return any_over(x, list, x->args[2], x->args[3]);
 }
 
@@ -81,23 +40,18 @@ static sconce_status any_dims(const struct expansion *x) {
 /* [x, out] */
 static sconce_status any_all(const struct expansion *x) {
   uint32_t none, keep;
-  TRY(new_number(x, VK_NULL, 0, &none));
-  TRY(new_number(x, VK_BOOLEAN, 0, &keep));
+  TRY(expand_number(x, VK_NULL, 0, &none));
+  TRY(expand_number(x, VK_BOOLEAN, 0, &keep));
   return any_over(x, none, keep, x->args[1]);
 }
 
 /* ---- extrema --------------------------------------------------------------------------------- */
 
-static uint32_t item(const struct expansion *x, uint32_t i, uint32_t k) {
-  const struct value *v = x->args[i] == NO_VALUE ? NULL : &x->g->values[x->args[i]];
-  return v && v->kind == VK_VALUE_LIST && k < v->list.n ? v->list.ids[k] : NO_VALUE;
-}
-
 /* [x, out] */
 static sconce_status of_all(const struct expansion *x, const char *name) {
   uint32_t none, keep;
-  TRY(new_number(x, VK_NULL, 0, &none));
-  TRY(new_number(x, VK_BOOLEAN, 0, &keep));
+  TRY(expand_number(x, VK_NULL, 0, &none));
+  TRY(expand_number(x, VK_BOOLEAN, 0, &keep));
   return ADD(name, x->args[0], none, keep, x->args[1]);
 }
 static sconce_status max_all(const struct expansion *x) { return of_all(x, "aten.amax.default"); }
@@ -110,8 +64,8 @@ static sconce_status stack(const struct expansion *x) {
   enum { MOST = 256 };
   uint32_t ids[MOST], n = 0, list;
   const struct tensor *y;
-  for (; n < MOST && item(x, 0, n) != NO_VALUE; n++) {
-    TRY(need_tensor(x, 2, &y));
+  for (; n < MOST && expand_item(x, 0, n) != NO_VALUE; n++) {
+    TRY(expand_given(x, 2, &y));
     struct tensor one = *y;
     const struct value *dim = x->args[1] == NO_VALUE ? NULL : &x->g->values[x->args[1]];
     if (!dim || dim->kind != VK_INT || one.rank == 0)
@@ -120,12 +74,12 @@ static sconce_status stack(const struct expansion *x) {
     if (at < 0 || at >= one.rank)
       return fail(x->err, SCONCE_BAD_GRAPH, "dim %d of rank %u", (int)dim->i, one.rank);
     one.dim_max[at] = 1;
-    TRY(new_tensor(x, one.dtype, &one, &ids[n]));
-    TRY(ADD("aten.unsqueeze_copy.default", item(x, 0, n), x->args[1], ids[n]));
+    TRY(expand_tensor(x, one.dtype, &one, &ids[n]));
+    TRY(ADD("aten.unsqueeze_copy.default", expand_item(x, 0, n), x->args[1], ids[n]));
   }
-  if (item(x, 0, n) != NO_VALUE)
+  if (expand_item(x, 0, n) != NO_VALUE)
     return fail(x->err, SCONCE_UNSUPPORTED, "a stack of more than %d tensors", MOST);
-  TRY(new_list(x, ids, n, &list));
+  TRY(expand_list(x, ids, n, &list));
   return ADD("aten.cat.default", list, x->args[1], x->args[2]);
 }
 
@@ -133,7 +87,7 @@ static sconce_status stack(const struct expansion *x) {
 static sconce_status masked_fill(const struct expansion *x) {
   const struct tensor *from;
   uint32_t value;
-  TRY(need_tensor(x, 0, &from));
+  TRY(expand_given(x, 0, &from));
   value = graph_add_tensor(x->g, from->dtype, 0, NULL, x->err);
   if (value == NO_VALUE) return SCONCE_NO_MEMORY;
   TRY(ADD("aten::scalar_tensor.out", x->args[2], value));
@@ -144,26 +98,70 @@ static sconce_status masked_fill(const struct expansion *x) {
 static sconce_status glu(const struct expansion *x) {
   const struct tensor *from, *y;
   uint32_t half[2], gate, list, sizes, number;
-  TRY(need_tensor(x, 0, &from));
-  TRY(need_tensor(x, 2, &y));
+  TRY(expand_given(x, 0, &from));
+  TRY(expand_given(x, 2, &y));
   const struct value *dim = x->args[1] == NO_VALUE ? NULL : &x->g->values[x->args[1]];
   if (!dim || dim->kind != VK_INT || from->rank == 0)
     return fail(x->err, SCONCE_UNSUPPORTED, "a gate along a dim that is no number");
   const int64_t at = dim->i < 0 ? dim->i + from->rank : dim->i;
   if (at < 0 || at >= from->rank || from->dim_max[at] % 2)
     return fail(x->err, SCONCE_BAD_GRAPH, "dim %d of rank %u in two", (int)dim->i, from->rank);
-  TRY(new_number(x, VK_INT, from->dim_max[at] / 2, &number));
+  TRY(expand_number(x, VK_INT, from->dim_max[at] / 2, &number));
   for (int i = 0; i < 2; i++) {
-    TRY(need_tensor(x, 2, &y));
-    TRY(new_tensor(x, y->dtype, y, &half[i]));
+    TRY(expand_given(x, 2, &y));
+    TRY(expand_tensor(x, y->dtype, y, &half[i]));
   }
-  TRY(need_tensor(x, 2, &y));
-  TRY(new_tensor(x, y->dtype, y, &gate));
-  TRY(new_list(x, (const uint32_t[]){number, number}, 2, &sizes));
-  TRY(new_list(x, half, 2, &list));
+  TRY(expand_given(x, 2, &y));
+  TRY(expand_tensor(x, y->dtype, y, &gate));
+  TRY(expand_list(x, (const uint32_t[]){number, number}, 2, &sizes));
+  TRY(expand_list(x, half, 2, &list));
   TRY(ADD("aten.split_with_sizes_copy.default", x->args[0], sizes, x->args[1], list));
   TRY(ADD("aten.sigmoid.default", half[1], gate));
   return ADD("aten.mul.Tensor", half[0], gate, x->args[2]);
+}
+
+/* ---- choices and copies ---------------------------------------------------------------------- */
+
+/* [x, low or none, high or none, out] */
+static sconce_status clamp_between(const struct expansion *x) {
+  const struct tensor *y;
+  const uint32_t low = expand_some(x, 1), high = expand_some(x, 2);
+  uint32_t raised;
+  if (low == NO_VALUE && high == NO_VALUE)
+    return fail(x->err, SCONCE_BAD_GRAPH, "a clamp without bounds");
+  if (high == NO_VALUE) return ADD("aten.maximum.default", x->args[0], low, x->args[3]);
+  if (low == NO_VALUE) return ADD("aten.minimum.default", x->args[0], high, x->args[3]);
+  TRY(expand_given(x, 3, &y));
+  TRY(expand_broadcast(x, y->dtype, x->args[0], low, &raised));
+  TRY(ADD("aten.maximum.default", x->args[0], low, raised));
+  return ADD("aten.minimum.default", raised, high, x->args[3]);
+}
+
+/* [x, value, out]: a tensor of one number. */
+static sconce_status fill_tensor(const struct expansion *x) {
+  const struct tensor *value, *y;
+  uint32_t same, none;
+  TRY(expand_given(x, 1, &value));
+  TRY(expand_given(x, 2, &y));
+  TRY(expand_tensor(x, y->dtype, value, &same));
+  TRY(expand_number(x, VK_NULL, 0, &none));
+  TRY(ADD("aten::_to_copy.out", x->args[1], none, none, same));
+  return ADD("aten.copy.default", x->args[0], same, none, x->args[2]);
+}
+
+/* [x, p, train, [y, mask]]: outside of training nothing is dropped. */
+static sconce_status dropout(const struct expansion *x) {
+  const struct value *train = x->args[2] == NO_VALUE ? NULL : &x->g->values[x->args[2]];
+  const bool trains =
+      train && train->kind == VK_BOOLEAN ? train->b : train && train->kind == VK_INT;
+  uint32_t none, one;
+  if (trains)
+    return fail(x->err, SCONCE_UNSUPPORTED,
+                "dropout in training draws random numbers: export the model after eval()");
+  TRY(expand_number(x, VK_NULL, 0, &none));
+  TRY(expand_number(x, VK_INT, 1, &one));
+  TRY(ADD("aten.alias_copy.default", x->args[0], expand_item(x, 3, 0)));
+  return ADD("aten::full_like.out", x->args[0], one, none, expand_item(x, 3, 1));
 }
 
 #define COMPOUND(NAME, PORTABLE, EXPAND, N_ARGS)                                                   \
@@ -178,5 +176,9 @@ const struct op ops_compound[] = {
     COMPOUND("aten.stack.default", "aten::stack.out", stack, 3),
     COMPOUND("aten.masked_fill.Scalar", "aten::masked_fill.Scalar_out", masked_fill, 4),
     COMPOUND("aten.glu.default", "aten::glu.out", glu, 3),
+    COMPOUND("aten.clamp.Tensor", "aten::clamp.Tensor_out", clamp_between, 4),
+    COMPOUND("aten.fill.Tensor", "aten::fill.Tensor_out", fill_tensor, 3),
+    {"aten.native_dropout.default", .expand = dropout, .also = "aten::native_dropout.out",
+     .n_args = 4, .flags = OP_LIST},
     {0},
 };

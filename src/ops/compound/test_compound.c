@@ -72,5 +72,63 @@ static void wholes_of_parts(void) {
   check("masked fill", &t, x, 6, of_x, y, (const double[]){3, 0.5, 7, 0, 5, 0.5}, 6);
 }
 
-const struct test suite_compound[] = {
-    TEST(any_of_dims), TEST(extrema_of_all), TEST(wholes_of_parts), {0}};
+static void choices(void) {
+  static const double of_x[6] = {3, -2, 7, 0, 5, -9};
+  struct op_test t;
+  const double low[3] = {0, -1, 8}, high[2] = {4, 2};
+  op_begin(&t);
+  uint32_t x = op_input(&t, VK_FLOAT32, DIMS(2, 3)), y = op_output(&t, VK_FLOAT32, DIMS(2, 3));
+  op_node(&t, "aten::clamp.Tensor_out",
+          IDS(x, op_constant(&t, VK_FLOAT32, DIMS(3), low),
+              op_constant(&t, VK_FLOAT32, DIMS(2, 1), high), y));
+  check("clamp between", &t, x, 6, of_x, y, (const double[]){3, -1, 4, 0, 2, 2}, 6);
+  op_begin(&t);
+  x = op_input(&t, VK_FLOAT32, DIMS(2, 3)), y = op_output(&t, VK_FLOAT32, DIMS(2, 3));
+  op_node(&t, "aten::clamp.Tensor_out",
+          IDS(x, op_null(&t), op_constant(&t, VK_FLOAT32, DIMS(2, 1), high), y));
+  check("clamp below", &t, x, 6, of_x, y, (const double[]){3, -2, 4, 0, 2, -9}, 6);
+  op_begin(&t);
+  x = op_input(&t, VK_FLOAT32, DIMS(2, 3)), y = op_output(&t, VK_FLOAT32, DIMS(2, 3));
+  op_node(&t, "aten::fill.Tensor_out",
+          IDS(x, op_constant(&t, VK_INT32, NULL, 0, (const double[]){7}), y));
+  check("fill", &t, x, 6, of_x, y, (const double[]){7, 7, 7, 7, 7, 7}, 6);
+}
+
+static void dropout(void) {
+  static const double of_x[6] = {3, -2, 7, 0, 5, -9};
+  for (int train = 0; train < 2; train++) {
+    struct op_test t;
+    sconce_error err = {0};
+    op_begin(&t);
+    uint32_t x = op_input(&t, VK_FLOAT32, DIMS(2, 3)), y = op_output(&t, VK_FLOAT32, DIMS(2, 3)),
+             mask = op_output(&t, VK_BOOL, DIMS(2, 3));
+    op_node(&t, "aten::native_dropout.out",
+            IDS(x, op_double(&t, 0.5), op_bool(&t, train), y, mask, op_list(&t, IDS(y, mask))));
+    if (!train) {
+      check("dropout", &t, x, 6, of_x, y, of_x, 6);
+      continue;
+    }
+    CHECK_FAILS(op_load(&t, NULL, &err), SCONCE_UNSUPPORTED, err, "export the model after eval()");
+    op_end(&t);
+  }
+}
+
+/* Operators that no build runs say why. */
+static void refused(void) {
+  struct op_test t;
+  sconce_error err = {0};
+  op_begin(&t);
+  uint32_t x = op_input(&t, VK_FLOAT32, DIMS(2)), y = op_output(&t, VK_FLOAT32, DIMS(2));
+  op_node(&t, "aten::randn.out", IDS(x, y));
+  CHECK_FAILS(op_load(&t, NULL, &err), SCONCE_UNSUPPORTED, err,
+              "give them to the method as an input");
+  op_end(&t);
+}
+
+const struct test suite_compound[] = {TEST(any_of_dims),
+                                      TEST(extrema_of_all),
+                                      TEST(wholes_of_parts),
+                                      TEST(choices),
+                                      TEST(dropout),
+                                      TEST(refused),
+                                      {0}};

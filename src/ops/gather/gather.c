@@ -1,5 +1,6 @@
 /* Rows or elements of a tensor by an index tensor, or by several. */
 #include "ops/indices/indices.h"
+#include "ops/places/places.h"
 #include "ops/strides/strides.h"
 
 #include "gather.wgsl.h"
@@ -201,7 +202,8 @@ static sconce_status rows_emit(struct plan *p, const struct node *n) {
 
 const struct op ops_gather[] = {
     {"aten.index.Tensor", rows_shape, rows_emit, rows_prepare, .also = "aten::index.Tensor_out",
-     .code = ROWS, .n_args = 3, .tables = TABLES(kernels, indices_kernels)},
+     .expand = places_index, .expands = places_have_mask, .code = ROWS, .n_args = 3,
+     .tables = TABLES(kernels, indices_kernels)},
     GATHER("aten.index_select.default", "aten::index_select.out", SELECTS, 4),
     GATHER("aten.gather.default", "aten::gather.out", ELEMENTS, 5),
     {0},

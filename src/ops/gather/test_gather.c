@@ -124,10 +124,10 @@ static void refuses(void) {
   struct op_test t;
   sconce_error err = {0};
   op_begin(&t);
-  uint32_t x = op_input(&t, VK_FLOAT32, DIMS(4, 4)), index = op_input(&t, VK_BOOL, DIMS(4));
+  uint32_t x = op_input(&t, VK_FLOAT32, DIMS(4, 4)), index = op_input(&t, VK_FLOAT32, DIMS(4));
   uint32_t y = op_output(&t, VK_FLOAT32, DIMS(4, 4));
   op_node(&t, "aten.index.Tensor", IDS(x, op_list(&t, IDS(index)), y));
-  CHECK_FAILS(op_try(&t, &err), SCONCE_UNSUPPORTED, err, "the index is bool [4]");
+  CHECK_FAILS(op_try(&t, &err), SCONCE_UNSUPPORTED, err, "the index is float32 [4]");
   op_end(&t);
 }
 

@@ -337,13 +337,13 @@ def indexing():
             short = label.split("::")[1].replace(".", "_")
             yield outside(f"{short}_{word(dtype)}", {label: function}, [(table(5, 3), unique, table(2, 3))], small=dtype == F32)
     yield outside("index_mask", {"aten::index.Tensor_out": lambda x, m: aten.index.Tensor(x, [m])},
-                  [(rand(5, 3), torch.tensor([True, False, True, True, False]))], pending="a mask as an index: dims that depend on data")
+                  [(rand(5, 3), torch.tensor([True, False, True, True, False]))])
     yield outside("embedding", {"aten::embedding.out": lambda w, i: F.embedding(i, w)}, over((4, 1, 9, 2, 7), lambda k: (rand(11, 5), ints(0, 10, 2, k))),
                   dynamic=(None, {1: n}))
     yield outside("repeat_interleave", {"aten::repeat_interleave.Tensor_out": lambda r: aten.repeat_interleave.Tensor(r, output_size=6)},
                   [(torch.tensor([1, 3, 0, 2]),)])
-    yield outside("nonzero", {"aten::nonzero.out": torch.nonzero}, [(bools(3, 5),)], pending="dims that depend on data")
-    yield outside("masked_select", {"aten::masked_select.out": torch.masked_select}, [(rand(3, 5), bools(3, 5))], pending="dims that depend on data")
+    yield outside("nonzero", {"aten::nonzero.out": torch.nonzero}, [(bools(3, 5),)], pending="dims in another order than row-major")
+    yield outside("masked_select", {"aten::masked_select.out": torch.masked_select}, [(rand(3, 5), bools(3, 5))])
     yield outside("masked_scatter", {"aten::masked_scatter.out": lambda x, m, s: aten.masked_scatter(x, m, s)}, [(rand(3, 5), bools(3, 5), rand(15))])
 
 
@@ -390,6 +390,10 @@ def dense():
     yield outside("convolution", conv, [(rand(2, 3, 5, 4),)], names=("aten::convolution.out",), tol=NEAR)
     yield outside("convolution_1d", torch.nn.Conv1d(3, 4, 3, stride=2), [(rand(2, 3, 7),)], names=("aten::convolution.out",), tol=NEAR)
     yield outside("convolution_transposed", torch.nn.ConvTranspose1d(3, 4, 3, stride=2), [(rand(1, 3, 5),)], names=("aten::convolution.out",), tol=NEAR)
+    backward = lambda g, x, w: aten.convolution_backward(g, x, w, [4], [2, 2], [1, 1], [1, 1], False, [0, 0], 1, [True, True, True])
+    yield outside("convolution_backward", {"aten::convolution_backward.out": backward},
+                  [(rand(2, 4, 3, 4), rand(2, 3, 5, 7), rand(4, 3, 3, 3))], tol=NEAR)
+    yield whole("dropout", {"aten::native_dropout.out": lambda x: aten.native_dropout(x, 0.5, False)}, [(rand(3, 4),)])
     yield outside("cdist", {"aten::_cdist_forward.out": lambda x, y: aten._cdist_forward(x, y, 2.0, None)}, [(rand(2, 4, 3), rand(2, 5, 3))], tol=NEAR)
     yield outside("pdist", {"aten::_pdist_forward.out": lambda x: aten._pdist_forward(x, 2.0)}, [(rand(5, 3),)], tol=NEAR)
     yield whole("glu", {"aten::glu.out": lambda x: aten.glu(x, -1)}, [(rand(3, 6),)])

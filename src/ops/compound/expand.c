@@ -1,0 +1,98 @@
+/* See expand.h. */
+#include "ops/compound/expand.h"
+
+#include <string.h>
+
+static const struct value *given(const struct expansion *x, uint32_t id) {
+  return id == NO_VALUE ? NULL : &x->g->values[id];
+}
+
+sconce_status expand_given(const struct expansion *x, uint32_t i, const struct tensor **out) {
+  const struct value *v = given(x, x->args[i]);
+  *out = v && v->kind == VK_TENSOR ? &v->tensor : NULL;
+  if (*out) return SCONCE_OK;
+  return fail(x->err, SCONCE_BAD_GRAPH, "argument %u is no tensor", i);
+}
+
+uint32_t expand_some(const struct expansion *x, uint32_t i) {
+  const struct value *v = given(x, x->args[i]);
+  return v && v->kind != VK_NULL ? x->args[i] : NO_VALUE;
+}
+
+uint32_t expand_item(const struct expansion *x, uint32_t i, uint32_t k) {
+  const struct value *v = given(x, x->args[i]);
+  return v && v->kind == VK_VALUE_LIST && k < v->list.n ? v->list.ids[k] : NO_VALUE;
+}
+
+sconce_status expand_ints(const struct expansion *x, uint32_t i, int64_t *out, uint32_t cap,
+                          uint32_t *count) {
+  const struct value *v = given(x, x->args[i]);
+  const bool literal = v && v->kind == VK_INT_LIST;
+  if ((!literal && !(v && v->kind == VK_VALUE_LIST)) || v->list.n > cap)
+    return fail(x->err, SCONCE_BAD_GRAPH, "argument %u is no list of at most %u integers", i, cap);
+  *count = v->list.n;
+  for (uint32_t k = 0; k < v->list.n; k++) {
+    const struct value *item = literal ? NULL : given(x, v->list.ids[k]);
+    if (!literal && !(item && item->kind == VK_INT))
+      return fail(x->err, SCONCE_UNSUPPORTED, "item %u of argument %u is no fixed integer", k, i);
+    out[k] = literal ? v->list.ints[k] : item->i;
+  }
+  return SCONCE_OK;
+}
+
+static sconce_status tensor_of(const struct expansion *x, enum vk_dtype dtype, uint32_t rank,
+                               const uint32_t *dims, uint32_t *out) {
+  *out = graph_add_tensor(x->g, dtype, rank, dims, x->err);
+  return *out == NO_VALUE ? SCONCE_NO_MEMORY : SCONCE_OK;
+}
+
+sconce_status expand_tensor(const struct expansion *x, enum vk_dtype dtype,
+                            const struct tensor *like, uint32_t *out) {
+  const struct tensor t = *like; /* values may move */
+  return tensor_of(x, dtype, t.rank, t.dim_max, out);
+}
+
+sconce_status expand_broadcast(const struct expansion *x, enum vk_dtype dtype, uint32_t a,
+                               uint32_t b, uint32_t *out) {
+  const struct value *of[] = {given(x, a), given(x, b)};
+  uint32_t dims[RANK_MAX], rank = 0;
+  for (int k = 0; k < 2; k++) {
+    if (!of[k] || of[k]->kind != VK_TENSOR)
+      return fail(x->err, SCONCE_BAD_GRAPH, "an operand is no tensor");
+    if (of[k]->tensor.rank > rank) rank = of[k]->tensor.rank;
+  }
+  for (uint32_t i = 0; i < rank; i++) dims[i] = 1;
+  for (int k = 0; k < 2; k++)
+    for (uint32_t i = 0, skip = rank - of[k]->tensor.rank; i + skip < rank; i++)
+      if (dims[i + skip] == 1) dims[i + skip] = of[k]->tensor.dim_max[i];
+  return tensor_of(x, dtype, rank, dims, out);
+}
+
+sconce_status expand_flat(const struct expansion *x, enum vk_dtype dtype, uint32_t of,
+                          uint32_t *out) {
+  const struct value *v = given(x, of);
+  const uint64_t all = v && v->kind == VK_TENSOR ? tensor_numel_max(&v->tensor) : 0;
+  if (all > INT32_MAX)
+    return fail(x->err, SCONCE_UNSUPPORTED, "more than %d elements to count", INT32_MAX);
+  return tensor_of(x, dtype, 1, (const uint32_t[]){(uint32_t)all}, out);
+}
+
+sconce_status expand_number(const struct expansion *x, enum vk_kind kind, int64_t i,
+                            uint32_t *out) {
+  *out = graph_add_value(x->g, kind, x->err);
+  if (*out == NO_VALUE) return SCONCE_NO_MEMORY;
+  if (kind == VK_BOOLEAN) x->g->values[*out].b = i != 0;
+  if (kind == VK_INT || kind == VK_SYMINT) x->g->values[*out].i = i;
+  return SCONCE_OK;
+}
+
+sconce_status expand_list(const struct expansion *x, const uint32_t *ids, uint32_t n,
+                          uint32_t *out) {
+  uint32_t *copy = arena_new(&x->g->arena, uint32_t, n);
+  *out = graph_add_value(x->g, VK_VALUE_LIST, x->err);
+  if (!copy || *out == NO_VALUE) return fail(x->err, SCONCE_NO_MEMORY, "no memory for a list");
+  if (n) memcpy(copy, ids, n * sizeof *copy);
+  x->g->values[*out].list.n = n;
+  x->g->values[*out].list.ids = copy;
+  return SCONCE_OK;
+}
