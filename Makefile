@@ -4,6 +4,7 @@
 #   make lint     format, warnings, rules make fuzz SECONDS=60
 #   make dawn     the second WebGPU library (then SCONCE_WEBGPU=dawn)
 #   make executorch  Sconce as a delegate of ExecuTorch's own runtime; make executorch-test runs it
+#   make wheels   build/wheels, for pip
 #   make install PREFIX=/usr/local
 #   make web      the npm package         make web-test  in Node, Chromium and Firefox
 #   make web-demo a page that chats, on localhost
@@ -19,6 +20,7 @@ ET_PYTHON ?= build/executorch/venv/bin/python
 ET = build/executorch
 
 .PHONY: all program demo test test-all lint fuzz dawn executorch executorch-test install clean release asan web web-test web-demo
+.PHONY: wheels
 
 all: release
 
@@ -38,11 +40,11 @@ demo: program
 	@build/sconce generate -m models/stories15M/stories15M-4w.pte -p "Once upon a time" -n 150 --seed 15
 
 test: release asan
-	@$(SETUP) run terminal
+	@$(SETUP) run terminal python
 	@$(TEST) $(SAMPLED)
 
 test-all: dawn release asan
-	@$(SETUP) run terminal swift lint
+	@$(SETUP) run terminal swift lint python
 	@$(TEST) --all
 
 lint: release
@@ -84,6 +86,10 @@ web-test: web
 web-demo: web
 	@python3 web/assemble.py --demo build/web/package build/web/demo
 	@python3 web/demo/serve.py build/web/demo
+
+wheels: release
+	@cmake --build --preset release --target sconce_plain
+	@python3 tools/wheels.py
 
 install: release
 	@cmake --install build/release --prefix "$(PREFIX)"

@@ -10,6 +10,7 @@
 #   setup.sh executorch   a C++ compiler, and a Python below build/ with executorch and torch (GBs)
 #   setup.sh web     clang for WebAssembly
 #   setup.sh browsers  Node with a WebGPU of its own, Chromium, Firefox: for the web's tests
+#   setup.sh python  what the Python package's tests use: venv, and NumPy for this Python
 # Debian packages are installed where this runs as root on Debian; elsewhere one sentence says what
 # to install. Everything else goes below build/deps.
 set -eu
@@ -133,9 +134,20 @@ browsers() {
   touch "$deps/node/done"
 }
 
+# NumPy is for tests alone, which skip what needs it.
+python() {
+  python3 -c 'import venv, ensurepip' 2>/dev/null || packages "Python's venv" python3-venv
+  python3 -c 'import numpy' 2>/dev/null && return
+  PYTHONPATH=$deps/numpy python3 -c 'import numpy' 2>/dev/null && return
+  say "fetching NumPy (for tests)"
+  rm -rf "$deps/numpy"
+  python3 -m pip install -q --disable-pip-version-check --root-user-action=ignore --no-deps --only-binary=:all: \
+    --target "$deps/numpy" 'numpy<3' || say "could not fetch NumPy from PyPI: its tests will be skipped"
+}
+
 for step in "$@"; do
   case "$step" in
-    build | run | terminal | lint | swift | dawn | executorch | web | browsers) "$step" ;;
+    build | run | terminal | lint | swift | dawn | executorch | web | browsers | python) "$step" ;;
     *) die "unknown step '$step'" ;;
   esac
 done

@@ -1,0 +1,134 @@
+"""Devices: GPU queues, and what they are."""
+
+import ctypes
+import dataclasses
+import os
+import threading
+import time
+import weakref
+from typing import Any, Dict, List, Optional, Tuple, Union
+
+from . import _abi
+from ._native import Handle, called_back, lib, log, utf8
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceInfo:
+    """What a device is and what it lets kernels do; sizes are bytes."""
+
+    index: int
+    name: str
+    driver: str
+    vendor: str
+    api: str
+    library: str
+    library_version: str
+    type: str  # "discrete", "integrated", "software", "unknown"
+    f16: bool
+    subgroups: bool
+    timestamps: bool
+    matrix: bool
+    subgroup_min: int
+    subgroup_max: int
+    max_buffer: int
+    max_storage_binding: int
+    max_storage_buffers: int
+    max_workgroup_bytes: int
+    max_workgroup_invocations: int
+    max_workgroup_size: Tuple[int, int, int]
+    max_workgroups: int
+    storage_alignment: int
+    uniform_alignment: int
+
+
+def _read(info: _abi.device_info) -> DeviceInfo:
+    values: Dict[str, Any] = {}
+    for field in dataclasses.fields(DeviceInfo):
+        value = getattr(info, field.name)
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "replace")
+        elif isinstance(value, ctypes.Array):
+            value = tuple(value)
+        values[field.name] = value
+    values["type"] = _abi.AdapterType(values["type"]).name.lower()
+    return DeviceInfo(**values)
+
+
+def _quiet() -> None:
+    """Mesa's device-selection layer complains on stderr when there is no desktop session; the command does the same."""
+    if "XDG_RUNTIME_DIR" not in os.environ:
+        os.environ.setdefault("NODEVICE_SELECT", "1")
+
+
+def devices(library: Optional[str] = None) -> List[DeviceInfo]:
+    """The adapters that the WebGPU library offers here; their indices and names are what ``device=`` takes."""
+    found: List[DeviceInfo] = []
+
+    @_abi.adapters_each
+    @called_back
+    def each(_user: Any, _index: int, info: Any) -> None:
+        found.append(_read(info.contents))
+
+    desc = _abi.device_desc(library=utf8(library), log=log())
+    _quiet()
+    lib.adapters(ctypes.byref(desc), each, None)
+    return found
+
+
+class Device(Handle):
+    """One GPU queue with its compiled kernels.
+
+    ``Device()`` is the best one here; ``Device("NVIDIA")`` one whose name has this in it, ``Device(1)`` the one with
+    this index among :func:`sconce.devices`. ``library`` is a WebGPU library: ``"wgpu"``, ``"dawn"`` or a path.
+    ``disable`` names features not to use (``"f16,subgroups"``), ``limits`` caps (``"default"``), ``no_fusion`` fusions
+    not to make. The variables ``SCONCE_ADAPTER``, ``SCONCE_WEBGPU``, … mean the same as for the command.
+
+    Models of one device can feed each other. A model without a device takes one that all such models share.
+    """
+
+    _closed_by = "device_close"
+
+    def __init__(self, adapter: Union[str, int, None] = None, *, library: Optional[str] = None,
+                 disable: Optional[str] = None, limits: Optional[str] = None, no_fusion: Optional[str] = None):
+        desc = _abi.device_desc(library=utf8(library), adapter=utf8(None if adapter is None else str(adapter)),
+                                disable=utf8(disable), limits=utf8(limits), no_fusion=utf8(no_fusion), log=log())
+        handle, done = ctypes.c_void_p(), ctypes.c_bool()
+        _quiet()
+        lib.device_begin(ctypes.byref(handle), ctypes.byref(desc))
+        self._own(handle)
+        try:
+            while not done.value:
+                lib.device_poll(handle, ctypes.byref(done))
+                if not done.value:
+                    time.sleep(0.0005)
+        except BaseException:
+            self.close()
+            raise
+        #: What it is, as a :class:`sconce.DeviceInfo`.
+        self.info = _read(lib.device_describe(handle).contents)
+
+    @property
+    def name(self) -> str:
+        return self.info.name
+
+    def __repr__(self) -> str:
+        return f"<sconce.Device {self.info.name!r}, {self.info.api}{', closed' if self.closed else ''}>"
+
+
+_sharing = threading.Lock()
+_shared: Any = lambda: None  # noqa: E731 - a weak reference: the device goes with its last model
+
+
+def device_of(device: Union[Device, str, int, None]) -> Device:
+    """What ``device=`` says; None is the one that models share."""
+    global _shared
+    if isinstance(device, Device):
+        return device
+    if device is not None:
+        return Device(device)
+    with _sharing:
+        shared = _shared()
+        if shared is None or shared.closed:
+            shared = Device()
+            _shared = weakref.ref(shared)
+        return shared
