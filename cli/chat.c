@@ -89,9 +89,12 @@ static void save_or_load(struct chat *c, bool saving, const char *word) {
     return;
   }
   snprintf(question, sizeof question, "%s holds something else; overwrite?", path);
-  if (saving && !talk_may_overwrite(path) && !line_ask(c->editor, question)) {
-    fprintf(stderr, "not saved: %s is no kept conversation\n", path);
-    return;
+  if (saving && !talk_may_overwrite(path)) {
+    if (!line_ask(c->editor, question)) {
+      fprintf(stderr, "not saved: %s is no kept conversation\n", path);
+      return;
+    }
+    remove(path); /* a session is not saved over anything else */
   }
   if (saving ? talk_save(&c->talk, path) : talk_load(&c->talk, path))
     printf("%s %s, %zu messages\n", saving ? "saved" : "loaded", path, c->talk.n_messages);

@@ -21,8 +21,11 @@ static const char *known_role(const char *role) {
   return NULL;
 }
 
+/* Written beside and put in place when they are whole: what fails leaves the old ones. */
 static bool save_messages(const struct talk *t, const char *path) {
-  FILE *file = console_open(path, "wb");
+  char temporary[1300];
+  snprintf(temporary, sizeof temporary, "%s~", path);
+  FILE *file = console_open(temporary, "wb");
   if (!file) return false;
   for (size_t i = 0; i < t->n_messages; i++) {
     const sconce_message *m = &t->messages[i];
@@ -30,8 +33,12 @@ static bool save_messages(const struct talk *t, const char *path) {
     fwrite(m->content, 1, m->size, file);
     fputc('\n', file);
   }
-  const bool ok = !ferror(file);
-  return fclose(file) == 0 && ok;
+  const bool whole = !ferror(file);
+  if (fclose(file) == 0 && whole && rename(temporary, path) == 0) return true;
+  const int reason = errno;
+  remove(temporary);
+  errno = reason;
+  return false;
 }
 
 static bool load_messages(struct talk *t, const char *path) {

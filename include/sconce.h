@@ -278,6 +278,12 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_model_constant(const sconce_model *
                                                             const char *method, uint32_t output,
                                                             sconce_number *out, sconce_error *err);
 
+/* A number that stands for the model's files, every byte of them: the same model has the same one
+ * on every device. The first call reads the files. Of files whose bytes are handed in it stands for
+ * the program and its graphs alone. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_model_fingerprint(sconce_model *model, uint64_t *out,
+                                                               sconce_error *err);
+
 /* ---- tensors --------------------------------------------------------------------------------- */
 
 enum { SCONCE_MAX_RANK = 8 };

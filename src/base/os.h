@@ -75,10 +75,14 @@ uint64_t os_reader_size(const struct os_reader *reader);
 SCONCE_CHECK sconce_status os_reader_read(const struct os_reader *reader, uint64_t offset,
                                           void *out, size_t size, sconce_error *err);
 
-/* A file written front to back, replacing what was there. The path is borrowed until close. */
+/* A file written front to back under a temporary name beside it, which replaces what was there when
+ * it is closed, and not before: whoever fails or dies on the way leaves the old file. A path may
+ * also name a device or a pipe, which is written as it is. The path is borrowed until close. */
 struct os_file {
   void *stream;
   const char *path;
+  char target[1024]; /* the file behind links; empty: written as it is */
+  char temporary[1056];
 };
 SCONCE_CHECK sconce_status os_file_create(struct os_file *file, const char *path,
                                           sconce_error *err);
@@ -86,8 +90,8 @@ SCONCE_CHECK sconce_status os_file_write(struct os_file *file, const void *data,
                                          sconce_error *err);
 /* Goes on `size` bytes later; what lies between reads as zeros and takes no room on the disk. */
 SCONCE_CHECK sconce_status os_file_skip(struct os_file *file, uint64_t size, sconce_error *err);
-/* One of the two ends it: close reports what could not be written, discard removes the file. A
- * close that fails has removed it as well. */
+/* One of the two ends it: close brings it to the disk and puts it in its place, or reports why that
+ * could not be; discard forgets it. */
 SCONCE_CHECK sconce_status os_file_close(struct os_file *file, sconce_error *err);
 void os_file_discard(struct os_file *file);
 

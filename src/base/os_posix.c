@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -194,8 +195,44 @@ sconce_status os_reader_read(const struct os_reader *r, uint64_t offset, void *o
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+/* Where the bytes go at last: behind links, so that a link stays one. */
+static sconce_status find_target(struct os_file *file, bool exists, sconce_error *err) {
+  char real[PATH_MAX];
+  const char *found = exists ? realpath(file->path, real) : file->path;
+  if (!found) return fail(err, SCONCE_IO_ERROR, "%s: %s", file->path, strerror(errno));
+  if (strlen(found) >= sizeof file->target)
+    return fail(err, SCONCE_IO_ERROR, "%s: %s", file->path, strerror(ENAMETOOLONG));
+  memcpy(file->target, found, strlen(found) + 1);
+  return SCONCE_OK;
+}
+
+static int open_temporary(struct os_file *file) {
+  int handle = -1;
+  for (int tries = 0; handle < 0 && tries < 8; tries++) {
+    snprintf(file->temporary, sizeof file->temporary, "%s.%lx%llx~", file->target, (long)getpid(),
+             (unsigned long long)os_clock_ns() & 0xffffff);
+    handle = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (handle < 0 && errno != EEXIST) break;
+  }
+  return handle;
+}
+
 sconce_status os_file_create(struct os_file *file, const char *path, sconce_error *err) {
-  *file = (struct os_file){fopen(path, "wbe"), path};
+  *file = (struct os_file){.path = path};
+  struct stat info;
+  const bool exists = stat(path, &info) == 0;
+  if (exists && access(path, W_OK) != 0)
+    return fail(err, SCONCE_IO_ERROR, "%s: %s", path, strerror(errno));
+  if (exists && !S_ISREG(info.st_mode)) {
+    file->stream = fopen(path, "wbe");
+  } else {
+    TRY(find_target(file, exists, err));
+    int handle = open_temporary(file);
+    if (handle >= 0 && exists && fchmod(handle, info.st_mode & 07777) != 0)
+      errno = 0; /* no matter */
+    if (handle >= 0) file->stream = fdopen(handle, "wb");
+    if (handle >= 0 && !file->stream) close(handle), unlink(file->temporary);
+  }
   if (!file->stream) return fail(err, SCONCE_IO_ERROR, "%s: %s", path, strerror(errno));
   return SCONCE_OK;
 }
@@ -214,33 +251,47 @@ sconce_status os_file_skip(struct os_file *file, uint64_t size, sconce_error *er
   return SCONCE_OK;
 }
 
-/* A path may name a device or a pipe, which must be neither cut nor removed. */
-static bool is_regular(FILE *stream) {
-  struct stat info;
-  return fstat(fileno(stream), &info) == 0 && S_ISREG(info.st_mode);
+static bool to_disk(FILE *stream) {
+  off_t end = ftello(stream);
+  /* A file that ends in a hole has no byte yet to mark its end. */
+  return fflush(stream) == 0 && end >= 0 && ftruncate(fileno(stream), end) == 0 &&
+         fsync(fileno(stream)) == 0;
+}
+
+/* The new name is on the disk when its folder is. */
+static void sync_folder(const char *path) {
+  char folder[1024] = ".";
+  const char *slash = strrchr(path, '/');
+  if (slash) snprintf(folder, sizeof folder, "%.*s", (int)(slash - path + 1), path);
+  int handle = open(folder, O_RDONLY | O_CLOEXEC);
+  if (handle < 0) return;
+  (void)!fsync(handle);
+  close(handle);
 }
 
 sconce_status os_file_close(struct os_file *file, sconce_error *err) {
-  struct os_file f = *file;
-  *file = (struct os_file){0};
-  bool regular = is_regular(f.stream);
-  off_t end = ftello(f.stream);
-  /* A file that ends in a hole has no byte yet to mark its end. */
-  bool ok =
-      fflush(f.stream) == 0 && (!regular || (end >= 0 && ftruncate(fileno(f.stream), end) == 0));
+  const bool replaces = file->target[0];
+  bool ok = replaces ? to_disk(file->stream) : fflush(file->stream) == 0;
   int reason = errno;
-  if (fclose(f.stream) != 0 && ok) {
+  if (fclose(file->stream) != 0 && ok) {
     ok = false;
     reason = errno;
   }
+  file->stream = NULL;
+  if (ok && replaces && rename(file->temporary, file->target) != 0) {
+    ok = false;
+    reason = errno;
+  }
+  if (ok && replaces) sync_folder(file->target);
   if (ok) return SCONCE_OK;
-  if (regular) unlink(f.path);
-  return fail(err, SCONCE_IO_ERROR, "%s: %s", f.path, strerror(reason));
+  if (replaces) unlink(file->temporary);
+  return fail(err, SCONCE_IO_ERROR, "%s: %s", file->path, strerror(reason));
 }
 
 void os_file_discard(struct os_file *file) {
-  if (file->stream && is_regular(file->stream)) unlink(file->path);
-  if (file->stream) fclose(file->stream);
+  if (!file->stream) return;
+  fclose(file->stream);
+  if (file->target[0]) unlink(file->temporary);
   *file = (struct os_file){0};
 }
 

@@ -248,6 +248,8 @@ static sconce_status render(sconce_tokenizer *t, const sconce_chat_desc *desc, b
   t->ids.n = t->out.n = 0;
   if (desc->conversation && desc->n_messages)
     return fail(err, SCONCE_BAD_ARGUMENT, "messages twice: as they are and in JSON");
+  if (desc->n_messages && !desc->messages)
+    return fail(err, SCONCE_BAD_ARGUMENT, "%zu messages at NULL", desc->n_messages);
   if (desc->chat_template && desc->family)
     return fail(err, SCONCE_BAD_ARGUMENT, "a chat template and a chat family");
   for (size_t i = 0; i < desc->n_messages; i++)
@@ -259,6 +261,8 @@ static sconce_status render(sconce_tokenizer *t, const sconce_chat_desc *desc, b
 
 sconce_status sconce_chat_text(sconce_tokenizer *t, const sconce_chat_desc *desc, const char **text,
                                size_t *size, sconce_error *err) {
+  if (!t || !desc || !text || !size)
+    return fail(err, SCONCE_BAD_ARGUMENT, "tokenizer, desc, text or size is NULL");
   *text = "";
   *size = 0;
   TRY(render(t, desc, false, err));
@@ -271,6 +275,8 @@ sconce_status sconce_chat_text(sconce_tokenizer *t, const sconce_chat_desc *desc
 
 sconce_status sconce_chat_encode(sconce_tokenizer *t, const sconce_chat_desc *desc,
                                  const int32_t **ids, size_t *n_ids, sconce_error *err) {
+  if (!t || !desc || !ids || !n_ids)
+    return fail(err, SCONCE_BAD_ARGUMENT, "tokenizer, desc, ids or n_ids is NULL");
   *ids = NULL;
   *n_ids = 0;
   TRY(render(t, desc, true, err));

@@ -168,7 +168,7 @@ sconce_status sconce_session_open(sconce_session **out, const sconce_session_des
   *out = NULL;
   sconce_session *s = block_resize(&desc->allocator, NULL, 0, sizeof *s);
   if (!s) return fail(err, SCONCE_NO_MEMORY, "no memory for a session");
-  *s = (sconce_session){.tokenizer = desc->tokenizer};
+  *s = (sconce_session){.model = desc->model, .tokenizer = desc->tokenizer};
   atomic_init(&s->cancelled, false);
   arena_init(&s->arena, &desc->allocator);
   sconce_status status = init(s, desc, err);

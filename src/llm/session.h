@@ -3,6 +3,7 @@
 #define LLM_SESSION_H
 
 #include "base/arena.h"
+#include "base/span.h"
 #include "base/status.h"
 #include "sconce_llm.h"
 
@@ -10,6 +11,7 @@
 
 struct sconce_session {
   struct arena arena;
+  sconce_model *model; /* as long as the method is open */
   sconce_method *method;
   sconce_state *state;
   sconce_tokenizer *tokenizer;
@@ -64,5 +66,20 @@ void generation_free(sconce_session *s);
 SCONCE_CHECK sconce_status session_reserve(sconce_session *s, uint32_t n, sconce_error *err);
 /* SCONCE_CANCELLED, once, if somebody asked for it. */
 SCONCE_CHECK sconce_status session_check_cancel(sconce_session *s, sconce_error *err);
+
+/* What a saved session must have been made with. */
+struct session_kind {
+  uint32_t n_vocab, context;
+  uint64_t state_size; /* bytes */
+  uint64_t model;      /* its fingerprint */
+};
+/* What is in a file that fits; borrowed from its bytes. */
+struct session_saved {
+  uint32_t n_ids;
+  const uint8_t *ids, *state; /* ids: n_ids times i32, little-endian */
+};
+/* session_file.c: reads untrusted bytes and says where they are wrong. */
+SCONCE_CHECK sconce_status session_parse(const struct session_kind *kind, struct span file,
+                                         struct session_saved *out, sconce_error *err);
 
 #endif

@@ -6,6 +6,7 @@
 #include "run/model.h"
 
 #include "base/checked.h"
+#include "base/hash.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -347,6 +348,46 @@ void sconce_model_close(sconce_model *m) {
   const bool unused = model_drop(m);
   if (device) gpu_unlock(device->gpu);
   if (unused) device_free(device);
+}
+
+/* ---- the fingerprint ------------------------------------------------------------------------- */
+
+static bool can_be_read(const struct source *s) { return s->whole.data || s->from_path || s->read; }
+
+static sconce_status hash_file(struct source *s, uint64_t *sum, sconce_error *err) {
+  for (uint64_t at = 0; at < s->size;) {
+    const uint64_t left = s->size - at;
+    const size_t n = left < SCONCE_PIECE_MAX ? (size_t)left : SCONCE_PIECE_MAX;
+    struct span piece;
+    TRY(source_get(s, at, n, &piece, err));
+    *sum = hash_bytes(*sum, piece.data, n);
+    at += n;
+  }
+  return SCONCE_OK;
+}
+
+static sconce_status fingerprint(sconce_model *m, uint64_t *out, sconce_error *err) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < m->n_sources && !m->fingerprint; i++) {
+    sum = hash_bytes(sum, &m->sources[i].size, sizeof m->sources[i].size);
+    if (can_be_read(&m->sources[i]))
+      TRY(hash_file(&m->sources[i], &sum, err));
+    else
+      sum = hash_bytes(sum, m->files[i].front.bytes, (size_t)m->files[i].front.size);
+  }
+  for (uint32_t i = 0; i < m->n_blobs && !m->fingerprint; i++)
+    if (!can_be_read(&m->sources[0]) && m->blobs[i].front.bytes)
+      sum = hash_bytes(sum, m->blobs[i].front.bytes, (size_t)m->blobs[i].front.size);
+  if (!m->fingerprint) m->fingerprint = sum ? sum : 1;
+  *out = m->fingerprint;
+  return SCONCE_OK;
+}
+
+sconce_status sconce_model_fingerprint(sconce_model *m, uint64_t *out, sconce_error *err) {
+  if (!m || !out) return fail(err, SCONCE_BAD_ARGUMENT, "model or out is NULL");
+  if (!m->ready) return fail(err, SCONCE_BAD_ARGUMENT, "the model is still being opened");
+  sconce_error local;
+  LOCKED(m->device->gpu, fingerprint(m, out, err ? err : &local));
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */

@@ -44,6 +44,7 @@ struct sconce_model {
   uint32_t max_nodes;            /* 0: the default */
   struct sconce_method *methods; /* open or being opened */
   uint32_t n_made;               /* constants that methods made of others */
+  uint64_t fingerprint;          /* 0: not known yet */
   uint32_t users;                /* the caller and the methods */
 };
 

@@ -191,7 +191,7 @@ sconce_status sconce_state_set_input(sconce_state *s, uint32_t i, const sconce_t
     error_prefix(err, "input %u: ", i);
     return status;
   }
-  memcpy(b->bytes, s->side, (size_t)numel * vk_dtype_size(v->tensor.dtype));
+  if (numel) memcpy(b->bytes, s->side, (size_t)numel * vk_dtype_size(v->tensor.dtype));
   b->set = b->fresh = true;
   b->fed = false;
   memcpy(b->live, t->dims, sizeof b->live);
@@ -247,8 +247,9 @@ static sconce_status check_draw(const sconce_state *s, const sconce_draw *how, s
   if (!how) return SCONCE_OK;
   if (!s->method->info.can_draw)
     return fail(err, SCONCE_UNSUPPORTED, "the method is no language model with ids and logits");
-  if (!(how->temperature >= 0) || !(how->top_p >= 0 && how->top_p <= 1) ||
-      !(how->min_p >= 0 && how->min_p <= 1) || how->top_k > INT32_MAX || how->position > INT32_MAX)
+  if (!(how->temperature >= 0 && how->temperature <= 1e6f) ||
+      !(how->top_p >= 0 && how->top_p <= 1) || !(how->min_p >= 0 && how->min_p <= 1) ||
+      how->top_k > INT32_MAX || how->position > INT32_MAX)
     return fail(err, SCONCE_BAD_ARGUMENT, "temperature %g, top_k %u, top_p %g, min_p %g",
                 (double)how->temperature, how->top_k, (double)how->top_p, (double)how->min_p);
   return SCONCE_OK;

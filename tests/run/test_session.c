@@ -488,63 +488,11 @@ static void end_ids_stop(void) {
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static void write_file(const char *path, const void *data, size_t size) {
-  FILE *file = fopen(path, "wb");
-  CHECK(file && fwrite(data, 1, size, file) == size);
-  if (file) fclose(file);
-}
-
 static void temporary(char path[64]) {
   strcpy(path, "/tmp/sconce_session_XXXXXX");
   int file = mkstemp(path);
   CHECK(file >= 0);
   if (file >= 0) close(file);
-}
-
-static void damaged_session_files_are_refused(void) {
-  struct fixture f;
-  sconce_error err = {0};
-  char path[64];
-  temporary(path);
-  unsigned char *bytes = NULL;
-  size_t size = 0;
-  if (open_all(&f, TOY)) {
-    CHECK_OK(sconce_session_prompt(f.session, (int32_t[]){1, 5, 2}, 3, NULL, NULL, &err), err);
-    CHECK_OK(sconce_session_save(f.session, path, &err), err);
-    bytes = test_read_path(path, &size);
-    CHECK_EQ(size, 32 + 12);
-  }
-  for (size_t cut = 0; bytes && cut < size; cut++) {
-    write_file(path, bytes, cut);
-    sconce_status status = sconce_session_load(f.session, path, &err);
-    CHECK(status == SCONCE_BAD_FILE || (cut == 0 && status != SCONCE_OK));
-  }
-  for (size_t at = 0; bytes && at < 8 * size; at++) {
-    bytes[at / 8] ^= (unsigned char)(1u << at % 8);
-    write_file(path, bytes, size);
-    CHECK_FAILS(sconce_session_load(f.session, path, &err), SCONCE_BAD_FILE, err, path);
-    bytes[at / 8] ^= (unsigned char)(1u << at % 8);
-  }
-  if (bytes) {
-    CHECK_EQ(position(&f), 3);
-    check_golden(&f, "goldens/toy.golden.bin", 2); /* as if nothing had happened */
-    CHECK_FAILS(sconce_session_load(f.session, "/nonexistent/s", &err), SCONCE_IO_ERROR, err, "/s");
-    CHECK_FAILS(sconce_session_save(f.session, "/nonexistent/s", &err), SCONCE_IO_ERROR, err, "/s");
-    write_file(path, bytes, size);
-    CHECK_OK(sconce_session_rewind(f.session, 0, &err), err);
-    CHECK_OK(sconce_session_load(f.session, path, &err), err);
-    CHECK_OK(sconce_session_append(f.session, 7, &err), err);
-    check_golden(&f, "goldens/toy.golden.bin", 3);
-  }
-  close_all(&f);
-  if (bytes && open_all(&f, TOY_STATIC)) {
-    CHECK_FAILS(sconce_session_load(f.session, path, &err), SCONCE_BAD_FILE, err,
-                "saved from another model: 8 ids a row, 8 positions");
-    CHECK_OK(sconce_session_append(f.session, 1, &err), err);
-  }
-  if (bytes) close_all(&f);
-  free(bytes);
-  unlink(path);
 }
 
 /* ---- with keys and values -------------------------------------------------------------------- */
@@ -761,7 +709,6 @@ const struct test suite_session[] = {
     TEST(stop_strings_are_held_back),
     TEST(wrong_generations_say_what),
     TEST(end_ids_stop),
-    TEST(damaged_session_files_are_refused),
     TEST(parts_of_a_prompt_give_the_logits_of_the_whole),
     TEST(a_saved_session_goes_on_the_same),
     TEST(the_context_can_be_filled),

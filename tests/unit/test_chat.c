@@ -351,6 +351,8 @@ static void conversations_are_refused_clearly(void) {
        SCONCE_BAD_ARGUMENT,
        "the conversation is no object with \"messages\""},
       {{.chat_template = "x", .tools = "{}"}, SCONCE_BAD_ARGUMENT, "the tools are no list"},
+      {{.chat_template = "x", .n_messages = 3}, SCONCE_BAD_ARGUMENT, "3 messages at NULL"},
+      {{.family = "chatml", .n_messages = 3}, SCONCE_BAD_ARGUMENT, "3 messages at NULL"},
       {{.chat_template = "x", .family = "chatml"},
        SCONCE_BAD_ARGUMENT,
        "a chat template and a chat family"},
