@@ -104,6 +104,7 @@ static int open_session(struct llm *llm, const struct llm_options *o,
   if (cli_load(&llm->load, &load, &err) != SCONCE_OK) return cli_fail(&err);
   llm->software = sconce_device_describe(llm->load.device)->type == SCONCE_ADAPTER_SOFTWARE;
   sconce_session_desc desc = {.host_chooses = llm->software && sampler->temperature > 0,
+                              .recovers = true,
                               .model = llm->load.model,
                               .method = o->method,
                               .tokenizer = llm->tokenizer,

@@ -102,6 +102,11 @@ sconce_status cli_load(struct cli_load *l, const struct cli_load_desc *desc, sco
   sconce_status status = cli_open_device(&l->device, desc->device, err);
   if (status == SCONCE_OK) status = open_model(l, desc, err);
   if (status == SCONCE_OK) status = open_method(l, desc->method, &meter, err);
+  if (status == SCONCE_DEVICE_LOST && sconce_device_recover(l->device, err) == SCONCE_OK) {
+    sconce_method_close(l->method);
+    l->method = NULL;
+    status = open_method(l, desc->method, &meter, err);
+  }
   return status;
 }
 

@@ -72,7 +72,7 @@ typedef enum sconce_status {
   SCONCE_NO_GPU_MEMORY, /* the device refused a buffer */
   SCONCE_NO_DEVICE,     /* no WebGPU library, no adapter, or none that matches */
   SCONCE_GPU_ERROR,     /* the device rejected a shader or a command; the driver's words follow */
-  SCONCE_DEVICE_LOST,   /* the device is gone; close everything that was opened on it */
+  SCONCE_DEVICE_LOST,   /* the device is gone: sconce_device_recover, or close everything */
   SCONCE_IO_ERROR,      /* the operating system could not open, read or write */
   SCONCE_CANCELLED,     /* a callback of the caller, or sconce_session_cancel, asked for it */
   SCONCE_WRONG_RESULT,  /* a check computed something else than its golden says */
@@ -175,6 +175,11 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_device_poll(sconce_device *device, 
 /* A lost device can be closed like any other. NULL is fine, here as in every close. */
 SCONCE_API void sconce_device_close(sconce_device *device);
 
+/* After SCONCE_DEVICE_LOST: a device in place of the lost one, on its adapter or, where nobody
+ * named that, on the next; all handles stay. Weights are read again; states are as after a reset,
+ * with what was set as inputs. Waits, while no other thread is in a call on the device. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_device_recover(sconce_device *device,
+                                                            sconce_error *err);
 /* Valid until close. */
 SCONCE_API const sconce_device_info *sconce_device_describe(const sconce_device *device);
 
@@ -266,7 +271,7 @@ typedef struct sconce_model_info {
   const char *const *methods; /* their names */
 } sconce_model_info;
 SCONCE_API const sconce_model_info *sconce_model_describe(const sconce_model *model);
-
+SCONCE_API sconce_device *sconce_model_device(const sconce_model *model); /* it was opened on */
 /* A number that the program states about itself through a method without inputs, such as
  * get_max_seq_len or (several outputs) get_eos_ids. SCONCE_UNSUPPORTED: no such method or output.
  * Integers and booleans are exact in both fields as far as a double goes. */
@@ -278,9 +283,7 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_model_constant(const sconce_model *
                                                             const char *method, uint32_t output,
                                                             sconce_number *out, sconce_error *err);
 
-/* A number that stands for the model's files, every byte of them: the same model has the same one
- * on every device. The first call reads the files. Of files whose bytes are handed in it stands for
- * the program and its graphs alone. */
+/* Stands for every byte of its files, which are read; of those handed in, for the program. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_model_fingerprint(sconce_model *model, uint64_t *out,
                                                                sconce_error *err);
 
@@ -409,6 +412,7 @@ SCONCE_API int32_t sconce_state_token(const sconce_state *state);
 /* Puts KV caches and other buffers back to their initial values. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_state_reset(sconce_state *state, sconce_error *err);
 
+SCONCE_API uint32_t sconce_state_losses(const sconce_state *state); /* how often it was remade */
 /* Everything that a call may change and a later one may see, as bytes. */
 SCONCE_API size_t sconce_state_size(const sconce_state *state);
 SCONCE_API SCONCE_CHECK sconce_status sconce_state_save(sconce_state *state, void *out, size_t size,

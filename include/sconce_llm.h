@@ -210,6 +210,9 @@ typedef struct sconce_session_desc {
   sconce_sampler_desc sampler; /* n_vocab is filled in */
   bool host_chooses; /* no work ahead: where the device is the CPU, drawing there costs more
                         than the wait for the host */
+  bool recovers; /* a lost device is opened again by the session itself (sconce_device_recover), the
+                    ids so far are computed again, and the call goes on: with the same ids that it
+                    would have had. For programs that use the device from one thread */
   sconce_allocator allocator; /* default: the C library's */
 } sconce_session_desc;
 

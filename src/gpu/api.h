@@ -159,6 +159,7 @@ struct gpu {
   atomic_flag losing;
   atomic_bool lost;  /* once it is true, loss is whole */
   sconce_error loss; /* why */
+  uint32_t fuse;     /* gpu_check counts down, and loses the device at 0; 0: it does not */
   atomic_int stray_state;
   sconce_error stray;    /* an error that belongs to no call, until gpu_check takes it */
   bool stray_is_news;    /* it is in no log yet */

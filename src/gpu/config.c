@@ -99,5 +99,11 @@ sconce_status config_read(struct gpu_config *config, const char *disable, const 
   TRY(read_disable(config, disable, err));
   TRY(read_disable(config, os_env("SCONCE_DISABLE", room, sizeof room), err));
   TRY(read_limits(config, limits, err));
-  return read_limits(config, os_env("SCONCE_LIMITS", room, sizeof room), err);
+  TRY(read_limits(config, os_env("SCONCE_LIMITS", room, sizeof room), err));
+  const char *after = os_env("SCONCE_LOSE_AFTER", room, sizeof room);
+  uint64_t n = 0;
+  if (after && (!read_number(text_of(after), &n) || n > UINT32_MAX))
+    return fail(err, SCONCE_BAD_ARGUMENT, "SCONCE_LOSE_AFTER is '%s', expected a number", after);
+  config->lose_after = (uint32_t)n;
+  return SCONCE_OK;
 }

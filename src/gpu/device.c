@@ -49,6 +49,13 @@ const sconce_device_info *gpu_info(const struct gpu *gpu) { return &gpu->info; }
 uint32_t gpu_adapter_index(const struct gpu *gpu) { return gpu->adapter_index; }
 const struct gpu_stats *gpu_stats(const struct gpu *gpu) { return &gpu->stats; }
 
+bool gpu_is_lost(const struct gpu *gpu) { return gpu->lost; }
+uint32_t gpu_lose_after(struct gpu *gpu, uint32_t n) {
+  const uint32_t left = gpu->fuse;
+  gpu->fuse = n;
+  return left;
+}
+
 void gpu_lose(struct gpu *gpu) {
   gpu->api.DeviceDestroy(gpu->device);
   gpu->api.flavour->poll(gpu, false, 0);

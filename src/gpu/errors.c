@@ -64,6 +64,7 @@ void on_error(WGPUDevice const *device, WGPUErrorType type, WGPUStringView messa
 }
 
 sconce_status gpu_check(struct gpu *gpu, sconce_error *err) {
+  if (gpu->fuse && --gpu->fuse == 0) gpu_lose(gpu);
   if (gpu->lost) return fail(err, SCONCE_DEVICE_LOST, "%s", gpu->loss.text);
   if (atomic_load_explicit(&gpu->stray_state, memory_order_acquire) != STRAY_THERE)
     return SCONCE_OK;

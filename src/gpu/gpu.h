@@ -30,6 +30,7 @@ struct gpu_desc {
   bool allow_null;  /* Dawn's Null adapter: checks shaders, computes nothing */
   bool no_threads;  /* kernels are compiled by those who poll */
   bool no_blocking; /* blocking functions fail instead of waiting, as on a browser's page */
+  bool stays;       /* SCONCE_LOSE_AFTER is for the device that this one replaces */
 };
 
 /* Opens in steps: begin asks the library, poll goes on until *done. Until then, and after an error
@@ -66,8 +67,10 @@ void gpu_tick(struct gpu *gpu);
  * says nothing about work, which may still run. When done, an error of any of it is returned. */
 SCONCE_CHECK sconce_status gpu_settle_poll(struct gpu *gpu, bool *done, sconce_error *err);
 SCONCE_CHECK sconce_status gpu_settle(struct gpu *gpu, sconce_error *err);
-/* Loses the device on purpose: for tests. */
+bool gpu_is_lost(const struct gpu *gpu);
+/* Loses the device on purpose, now, or at the n-th gpu_check from now on: for tests. */
 void gpu_lose(struct gpu *gpu);
+uint32_t gpu_lose_after(struct gpu *gpu, uint32_t n); /* 0: never; returns what was left before */
 
 /* ---- buffers --------------------------------------------------------------------------------- */
 

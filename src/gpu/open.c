@@ -231,6 +231,7 @@ sconce_status gpu_open_begin(struct gpu **out, const struct gpu_desc *desc, scon
   struct gpu_config config;
   TRY(config_read(&config, desc->disable, desc->limits, err));
   TRY(open_instance(out, desc, err));
+  if (desc->stays) config.lose_after = 0;
   (*out)->opening->config = config;
   return SCONCE_OK;
 }
@@ -266,6 +267,7 @@ sconce_status gpu_open_poll(struct gpu *gpu, bool *done, sconce_error *err) {
     last = gpu->opening->step == PROBE;
     TRY(step(gpu, &passed, err));
     if (!passed || !last) continue;
+    (void)gpu_lose_after(gpu, gpu->opening->config.lose_after);
     opening_free(gpu);
     *done = true;
     log_write(&gpu->log, SCONCE_LOG_INFO, "%s (%s), %s %s", gpu->info.name, gpu->info.api,

@@ -38,6 +38,43 @@ static void halt_here(sconce_session *s) {
   if (s->computed == s->info.position) s->computed--;
 }
 
+/* ---- a lost device --------------------------------------------------------------------------- */
+
+/* Sums depend on how ids were cut into calls: with the same cuts they come out the same, to the
+ * last bit, and with them every later choice. */
+void session_look(sconce_session *s) {
+  const uint32_t losses = sconce_state_losses(s->state);
+  if (losses == s->losses) return;
+  s->losses = losses;
+  const uint32_t held = s->n_ahead && s->begun < s->info.position ? s->begun : s->computed;
+  s->n_ahead = s->n_running = 0;
+  if (held > s->replay) s->replay = held;
+  s->computed = 0;
+}
+
+bool session_recovered(sconce_session *s, sconce_status status, sconce_error *err) {
+  enum { TRIES = 3 }; /* a device that never comes to an end is no use */
+  if (status != SCONCE_DEVICE_LOST || !s->recovers || s->recoveries == TRIES) return false;
+  s->recoveries++;
+  if (sconce_device_recover(sconce_model_device(s->model), err) != SCONCE_OK) return false;
+  session_look(s);
+  return true;
+}
+
+static void note_call(sconce_session *s, uint32_t from, uint32_t n) {
+  memset(s->starts + from, 0, n);
+  s->starts[from] = 1;
+}
+
+/* How many of the next ids go into one call. */
+static uint32_t next_chunk(const sconce_session *s) {
+  const uint32_t left = s->info.position - s->computed;
+  uint32_t most = left < s->info.chunk ? left : s->info.chunk, n = 1;
+  if (s->computed >= s->replay) return most;
+  while (n < most && s->computed + n < s->replay && !s->starts[s->computed + n]) n++;
+  return n;
+}
+
 /* The method's inputs: n ids of the timeline from `first` on; n 0: the one that the device chose.
  */
 static sconce_status set_inputs(sconce_session *s, uint32_t first, uint32_t n, sconce_error *err) {
@@ -115,6 +152,13 @@ sconce_status session_reserve(sconce_session *s, uint32_t n, sconce_error *err) 
       block_resize(&s->arena.allocator, s->ids, s->room * sizeof *ids, (size_t)room * sizeof *ids);
   if (!ids) return fail(err, SCONCE_NO_MEMORY, "no memory for %u ids", n);
   s->ids = ids;
+  uint8_t *starts = block_resize(&s->arena.allocator, s->starts, s->room, (size_t)room);
+  if (!starts) { /* the ids have more room than is known, so they must go back */
+    s->ids = block_resize(&s->arena.allocator, s->ids, (size_t)room * sizeof *ids,
+                          s->room * sizeof *ids);
+    return fail(err, SCONCE_NO_MEMORY, "no memory for %u ids", n);
+  }
+  s->starts = starts;
   s->room = (uint32_t)room;
   return SCONCE_OK;
 }
@@ -161,22 +205,32 @@ sconce_status sconce_session_set_sampler(sconce_session *s, const sconce_sampler
   return set_sampler(s, desc, err);
 }
 
-sconce_status sconce_session_open(sconce_session **out, const sconce_session_desc *desc,
-                                  sconce_error *err) {
-  if (!out || !desc || !desc->model)
-    return fail(err, SCONCE_BAD_ARGUMENT, "out, desc or its model is NULL");
+static sconce_status open_once(sconce_session **out, const sconce_session_desc *desc,
+                               sconce_error *err) {
   *out = NULL;
   sconce_session *s = block_resize(&desc->allocator, NULL, 0, sizeof *s);
   if (!s) return fail(err, SCONCE_NO_MEMORY, "no memory for a session");
-  *s = (sconce_session){.model = desc->model, .tokenizer = desc->tokenizer};
+  *s = (sconce_session){
+      .model = desc->model, .tokenizer = desc->tokenizer, .recovers = desc->recovers};
   atomic_init(&s->cancelled, false);
   arena_init(&s->arena, &desc->allocator);
   sconce_status status = init(s, desc, err);
+  s->losses = sconce_state_losses(s->state);
   if (status != SCONCE_OK)
     sconce_session_close(s);
   else
     *out = s;
   return status;
+}
+
+sconce_status sconce_session_open(sconce_session **out, const sconce_session_desc *desc,
+                                  sconce_error *err) {
+  if (!out || !desc || !desc->model)
+    return fail(err, SCONCE_BAD_ARGUMENT, "out, desc or its model is NULL");
+  sconce_status status = open_once(out, desc, err);
+  if (status != SCONCE_DEVICE_LOST || !desc->recovers) return status;
+  TRY(sconce_device_recover(sconce_model_device(desc->model), err));
+  return open_once(out, desc, err);
 }
 
 void sconce_session_close(sconce_session *s) {
@@ -187,6 +241,7 @@ void sconce_session_close(sconce_session *s) {
   sconce_sampler_close(s->sampler);
   sconce_allocator allocator = s->arena.allocator;
   if (s->ids) block_resize(&allocator, s->ids, s->room * sizeof *s->ids, 0);
+  if (s->starts) block_resize(&allocator, s->starts, s->room, 0);
   arena_free(&s->arena);
   block_resize(&allocator, s, sizeof *s, 0);
 }
@@ -255,31 +310,34 @@ static sconce_status keep_logits(sconce_session *s, sconce_error *err) {
 
 /* Begins a call with the next ids that the caches lack; only the last row of logits is wanted. */
 static sconce_status begin_chunk(sconce_session *s, sconce_error *err) {
-  const uint32_t left = s->info.position - s->computed;
-  const uint32_t n = left < s->info.chunk ? left : s->info.chunk;
+  const uint32_t left = s->info.position - s->computed, n = next_chunk(s);
   s->logits_at = 0;
-  TRY(session_check_cancel(s, err));
   TRY(set_inputs(s, s->computed, n, err));
   TRY(sconce_state_begin(s->state, &(sconce_call){.keep_outputs = n < left, .last_rows = 1}, err));
+  note_call(s, s->computed, n);
   s->n_running = n;
   return SCONCE_OK;
 }
 
 sconce_status session_compute(sconce_session *s, bool block, bool *done, sconce_error *err) {
+  session_look(s);
   *done = s->computed == s->info.position;
   if (*done) return SCONCE_OK;
-  if (!s->n_running) TRY(begin_chunk(s, err));
-  bool through;
-  sconce_status status = finish_call(s, block, &through, err);
+  if (!s->n_running) TRY(session_check_cancel(s, err));
+  bool through = true;
+  sconce_status status = s->n_running ? SCONCE_OK : begin_chunk(s, err);
+  if (status == SCONCE_OK) status = finish_call(s, block, &through, err);
   if (status != SCONCE_OK) s->n_running = 0;
+  if (status != SCONCE_OK && session_recovered(s, status, err)) return SCONCE_OK; /* and again */
   if (status != SCONCE_OK || !through) return status;
   s->computed += s->n_running;
-  s->n_running = 0;
+  s->n_running = s->recoveries = 0;
   *done = s->computed == s->info.position;
   return *done ? keep_logits(s, err) : SCONCE_OK;
 }
 
 sconce_status session_sync(sconce_session *s, bool block, bool *done, sconce_error *err) {
+  session_look(s);
   halt_here(s);
   do TRY(session_compute(s, block, done, err));
   while (block && !*done);
@@ -307,11 +365,11 @@ static sconce_status compute(sconce_session *s,
   sconce_status status = SCONCE_OK;
   for (bool done = all == 0; status == SCONCE_OK && !done;) {
     status = session_compute(s, true, &done, err);
-    if (status == SCONCE_OK && progress && !progress(user, s->computed - from, all))
-      sconce_session_cancel(s);
+    const uint32_t through = s->computed > from ? s->computed - from : 0;
+    if (status == SCONCE_OK && progress && !progress(user, through, all)) sconce_session_cancel(s);
   }
   if (status == SCONCE_OK) status = session_check_cancel(s, err);
-  if (status != SCONCE_OK) s->info.position = s->computed;
+  if (status != SCONCE_OK) s->info.position = s->computed > s->replay ? s->computed : s->replay;
   return status;
 }
 
@@ -331,7 +389,8 @@ sconce_status sconce_session_append(sconce_session *s, int32_t id, sconce_error 
 size_t session_reused(const sconce_session *s, const int32_t *ids, size_t n) {
   size_t same = 0;
   while (same < s->info.position && same < n && s->ids[same] == ids[same]) same++;
-  if (same > s->computed && s->n_ahead == 0) same = s->computed;
+  const size_t held = s->computed > s->replay ? s->computed : s->replay;
+  if (same > held && s->n_ahead == 0) same = held;
   return same && same == n && same != s->logits_at ? same - 1 : same;
 }
 
@@ -342,6 +401,7 @@ sconce_status session_prompt(sconce_session *s, const int32_t *ids, size_t n, sc
     return fail(err, SCONCE_BAD_ARGUMENT, "a prompt of %zu ids, the context has %u positions", n,
                 s->info.context);
   TRY(check_ids(s, ids, n, err));
+  session_look(s);
   size_t same = session_reused(s, ids, n);
   session_rewind(s, (uint32_t)same);
   return extend(s, ids + same, n - same, err);
@@ -372,10 +432,12 @@ sconce_status sconce_session_choose(sconce_session *s, sconce_choice *out, sconc
 /* Rows of the cache past the position are overwritten before they are attended. */
 void session_rewind(sconce_session *s, uint32_t position) {
   if (position == s->info.position) return;
+  session_look(s);
   halt(s);
   if (position < s->logits_at) s->logits_at = 0;
   s->info.position = position;
   if (s->computed > position) s->computed = position;
+  if (s->replay > position) s->replay = position;
 }
 
 sconce_status sconce_session_rewind(sconce_session *s, uint32_t position, sconce_error *err) {
@@ -400,6 +462,7 @@ static sconce_status begin_ahead(sconce_session *s, sconce_error *err) {
   TRY(set_inputs(s, from, first ? n : 0, err));
   TRY(sconce_state_begin(
       s->state, &(sconce_call){.keep_outputs = true, .draw = &draw, .feed_token = !first}, err));
+  note_call(s, from, n);
   s->begun = from + n;
   s->n_ahead++;
   return SCONCE_OK;
@@ -459,13 +522,20 @@ sconce_status session_next(sconce_session *s, uint32_t until, bool block, bool *
   TRY(session_check_cancel(s, err));
   if (s->info.position == s->info.context)
     return fail(err, SCONCE_BAD_ARGUMENT, "the context is full: %u ids", s->info.context);
-  TRY(session_reserve(s, s->info.position + 1, err));
+  const uint32_t ahead = s->info.position + (AHEAD + 1); /* their cuts are noted */
+  TRY(session_reserve(s, ahead < s->info.context ? ahead : s->info.context, err));
   *out = (sconce_choice){.id = -1};
-  if (!s->may_work_ahead || s->n_running || s->info.position - s->computed > s->info.chunk)
-    return next_here(s, block, done, out, err);
+  session_look(s);
+  const bool many = s->info.position - s->computed > s->info.chunk || s->computed < s->replay;
+  if (!s->may_work_ahead || s->n_running || many) return next_here(s, block, done, out, err);
   sconce_status status = next_ahead(s, until, block, done, &out->id, err);
-  if (status != SCONCE_OK) halt_here(s);
-  return status;
+  if (status == SCONCE_OK) {
+    s->recoveries = 0;
+    return SCONCE_OK;
+  }
+  if (s->n_ahead) s->replay = s->begun < s->info.position ? s->begun : s->info.position;
+  halt_here(s);
+  return session_recovered(s, status, err) ? next_here(s, block, done, out, err) : status;
 }
 
 sconce_status sconce_session_next(sconce_session *s, sconce_choice *out, sconce_error *err) {

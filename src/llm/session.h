@@ -25,6 +25,11 @@ struct sconce_session {
   float *logits;       /* (n_vocab) behind the first logits_at ids */
   uint32_t logits_at;  /* 0: none */
   uint32_t computed;   /* ids of the timeline that the caches hold */
+  uint8_t *starts;     /* (room) 1: a call began with this id */
+  uint32_t replay;     /* ids that a lost device held: computed again by calls cut as they were */
+  uint32_t losses;     /* of the state, as far as is known here */
+  uint32_t recoveries; /* since a call last came to its end */
+  bool recovers;       /* opens a lost device again by itself */
   bool may_work_ahead; /* the device can choose as the sampler does */
   sconce_draw draw;    /* how it chooses */
   bool host_chooses;
@@ -61,6 +66,12 @@ void session_rewind(sconce_session *s, uint32_t position); /* which is not past 
 /* Fails while a generation is under way. */
 SCONCE_CHECK sconce_status session_idle(const sconce_session *s, sconce_error *err);
 void generation_free(sconce_session *s);
+
+/* After a call that ended with this status: true where the device was lost and is there again, so
+ * that the call may be made once more. */
+bool session_recovered(sconce_session *s, sconce_status status, sconce_error *err);
+/* Notes what was lost while somebody else opened the device again. */
+void session_look(sconce_session *s);
 
 /* Room for so many ids. */
 SCONCE_CHECK sconce_status session_reserve(sconce_session *s, uint32_t n, sconce_error *err);

@@ -87,12 +87,18 @@ sconce_status sconce_session_save(sconce_session *s, const char *path, sconce_er
   TRY(session_idle(s, err));
   if (!path) return fail(err, SCONCE_BAD_ARGUMENT, "path is NULL");
   bool done;
+  sconce_error local;
+  if (!err) err = &local;
   TRY(check_old(path, err));
   TRY(session_sync(s, true, &done, err));
   const size_t size = sconce_state_size(s->state);
   void *state = block_resize(&s->arena.allocator, NULL, 0, size + 1);
   if (!state) return fail(err, SCONCE_NO_MEMORY, "no memory for %zu bytes of state", size);
   sconce_status status = save(s, path, state, err);
+  if (status != SCONCE_OK && session_recovered(s, status, err)) {
+    status = session_sync(s, true, &done, err);
+    if (status == SCONCE_OK) status = save(s, path, state, err);
+  }
   block_resize(&s->arena.allocator, state, size + 1, 0);
   return status;
 }
@@ -168,14 +174,23 @@ sconce_status session_parse(const struct session_kind *kind, struct span file,
   return check_body(&h, out, err);
 }
 
+static sconce_status restore(sconce_session *s, const struct session_saved *saved,
+                             const struct session_kind *kind, sconce_error *err) {
+  return sconce_state_restore(s->state, saved->state, (size_t)kind->state_size, err);
+}
+
 static sconce_status take(sconce_session *s, const struct session_kind *kind, struct span file,
                           sconce_error *err) {
   struct session_saved saved;
   TRY(session_parse(kind, file, &saved, err));
   TRY(sconce_session_rewind(s, 0, err));
   TRY(session_reserve(s, saved.n_ids, err));
-  TRY(sconce_state_restore(s->state, saved.state, (size_t)kind->state_size, err));
+  sconce_status status = restore(s, &saved, kind, err);
+  if (status != SCONCE_OK && session_recovered(s, status, err))
+    status = restore(s, &saved, kind, err);
+  TRY(status);
   if (saved.n_ids) memcpy(s->ids, saved.ids, 4 * (size_t)saved.n_ids);
+  memset(s->starts, 0, saved.n_ids);
   s->info.position = s->computed = saved.n_ids;
   return SCONCE_OK;
 }

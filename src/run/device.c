@@ -33,8 +33,37 @@ static sconce_status read_passes(sconce_device *device, const char *list, sconce
   return SCONCE_OK;
 }
 
+/* A device that is opened again needs what the first was opened with. */
+static sconce_status keep_asked(sconce_device *device, const struct gpu_desc *desc,
+                                sconce_error *err) {
+  const char *const texts[] = {desc->library, desc->adapter, desc->disable, desc->limits};
+  for (int i = 0; i < 4; i++) device->asked_size += texts[i] ? strlen(texts[i]) + 1 : 1;
+  device->asked = block_resize(&device->allocator, NULL, 0, device->asked_size);
+  if (!device->asked) return fail(err, SCONCE_NO_MEMORY, "no memory for a device");
+  char *at = device->asked;
+  for (int i = 0; i < 4; i++) {
+    const size_t size = texts[i] ? strlen(texts[i]) + 1 : 1;
+    memcpy(at, texts[i] ? texts[i] : "", size);
+    at += size;
+  }
+  return SCONCE_OK;
+}
+
+struct gpu_desc device_gpu_desc(const sconce_device *device) {
+  const char *texts[4], *at = device->asked;
+  for (int i = 0; i < 4; i++, at += strlen(at) + 1) texts[i] = *at ? at : NULL;
+  return (struct gpu_desc){.library = texts[0],
+                           .adapter = texts[1],
+                           .disable = texts[2],
+                           .limits = texts[3],
+                           .no_threads = device->no_threads,
+                           .allocator = device->allocator,
+                           .log = device->log};
+}
+
 static sconce_status begin(sconce_device *device, const sconce_device_desc *desc,
                            const struct gpu_desc *gpu_desc, sconce_error *err) {
+  TRY(keep_asked(device, gpu_desc, err));
   TRY(read_passes(device, desc ? desc->no_fusion : NULL, err));
   char room[OS_ENV_MAX];
   TRY(read_passes(device, os_env("SCONCE_NO_FUSION", room, sizeof room), err));
@@ -48,7 +77,10 @@ sconce_status sconce_device_begin(sconce_device **out, const sconce_device_desc 
   struct gpu_desc gpu_desc = gpu_desc_of(desc);
   sconce_device *device = block_resize(&gpu_desc.allocator, NULL, 0, sizeof *device);
   if (!device) return fail(err, SCONCE_NO_MEMORY, "no memory for a device");
-  *device = (sconce_device){.allocator = gpu_desc.allocator, .log = gpu_desc.log, .users = 1};
+  *device = (sconce_device){.allocator = gpu_desc.allocator,
+                            .log = gpu_desc.log,
+                            .no_threads = gpu_desc.no_threads,
+                            .users = 1};
   sconce_status status = begin(device, desc, &gpu_desc, err);
   if (status != SCONCE_OK)
     sconce_device_close(device);
@@ -100,6 +132,7 @@ void sconce_device_close(sconce_device *device) {
 void device_free(sconce_device *device) {
   gpu_close(device->gpu);
   sconce_allocator allocator = device->allocator;
+  if (device->asked) block_resize(&allocator, device->asked, device->asked_size, 0);
   block_resize(&allocator, device, sizeof *device, 0);
 }
 

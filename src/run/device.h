@@ -8,11 +8,18 @@ struct sconce_device {
   sconce_allocator allocator;
   sconce_log log;
   struct gpu *gpu;
+  char *
+      asked; /* what the descriptor asked for: library, adapter, disable, limits, each with a NUL */
+  size_t asked_size;
+  bool no_threads;
   bool ready;
-  uint32_t users;       /* the caller and the models */
-  char passes_off[128]; /* as struct graph has it */
+  uint32_t users;              /* the caller and the models */
+  struct sconce_model *models; /* that are open or being opened */
+  char passes_off[128];        /* as struct graph has it */
 };
 
+/* The descriptor as it was; absent strings are NULL. Valid as long as the device. */
+struct gpu_desc device_gpu_desc(const sconce_device *device);
 /* Is it open? */
 SCONCE_CHECK sconce_status device_check_ready(const sconce_device *device, sconce_error *err);
 

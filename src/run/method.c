@@ -111,7 +111,7 @@ static sconce_status begin_load(sconce_method *m, sconce_error *err) {
   struct rehearsal calls;
   TRY(graph_finish(&m->graph, err));
   TRY(check_budget(m, err));
-  TRY(describe(m, err));
+  if (!m->info.inputs) TRY(describe(m, err)); /* callers may hold what it said the first time */
   TRY(rehearse(&m->graph, &m->draw, m->info.dynamic, &calls, err));
   TRY(shared_begin(&m->shared, gpu, &m->model->weights, &m->graph, err));
   m->kernels_all = calls.n;
@@ -175,6 +175,14 @@ static sconce_status build(sconce_method *m, const char *name, sconce_error *err
   return program_build(&m->graph, m->model, &m->program, &m->draw, &m->wanted, err);
 }
 
+static void start_graph(sconce_method *m) {
+  const sconce_model *model = m->model;
+  const struct caps caps = gpu_caps(model->device->gpu);
+  graph_init(&m->graph, &model->arena.allocator, &caps);
+  m->graph.passes_off = model->device->passes_off;
+  if (model->max_nodes) m->graph.max_nodes = model->max_nodes;
+}
+
 static sconce_status begin(sconce_method **out, sconce_model *model, const char *name,
                            sconce_error *err) {
   struct gpu *gpu = model->device->gpu;
@@ -187,11 +195,8 @@ static sconce_status begin(sconce_method **out, sconce_model *model, const char 
   sconce_method *m = block_resize(&model->arena.allocator, NULL, 0, sizeof *m);
   if (!m) return fail(err, SCONCE_NO_MEMORY, "no memory for a method");
   *m = (sconce_method){.model = model, .users = 1, .begun_ns = os_clock_ns()};
-  const struct caps caps = gpu_caps(gpu);
   arena_init(&m->arena, &model->arena.allocator);
-  graph_init(&m->graph, &model->arena.allocator, &caps);
-  m->graph.passes_off = model->device->passes_off;
-  if (model->max_nodes) m->graph.max_nodes = model->max_nodes;
+  start_graph(m);
   model->users++;
   m->next = model->methods;
   model->methods = m;
@@ -270,6 +275,41 @@ sconce_status sconce_method_open(sconce_method **out, sconce_model *model, const
   if (status == SCONCE_OK) return SCONCE_OK;
   sconce_method_close(*out);
   *out = NULL;
+  return status;
+}
+
+/* ---- after a loss ---------------------------------------------------------------------------- */
+
+void method_take_down(sconce_method *m) {
+  gpu_compile_end(m->compile, false);
+  m->compile = NULL;
+  shared_free(&m->shared);
+  graph_free(&m->graph);
+  arena_init(&m->graph.arena, &m->model->arena.allocator);
+  m->wanted = NULL;
+  m->down = m->down || m->phase != METHOD_FAILED;
+}
+
+static sconce_status build_again(sconce_method *m, sconce_error *err) {
+  start_graph(m);
+  m->phase = METHOD_READS;
+  m->upload_ns = 0;
+  m->begun_ns = os_clock_ns();
+  sconce_status status = build(m, m->info.name, err);
+  if (status == SCONCE_OK) return SCONCE_OK;
+  m->phase = METHOD_FAILED;
+  m->why = *err;
+  return status;
+}
+
+sconce_status method_bring_back(sconce_method *m, sconce_error *err) {
+  const bool was_ready = m->phase == METHOD_READY || m->phase == METHOD_FAILED;
+  sconce_status status = build_again(m, err);
+  if (status == SCONCE_OK && was_ready) status = finish(m, err);
+  if (status == SCONCE_OK)
+    m->down = false;
+  else
+    method_take_down(m);
   return status;
 }
 

@@ -221,7 +221,11 @@ static sconce_status begin(sconce_model **out, sconce_device *device,
                       .users = 1,
                       .max_device_bytes = desc->max_device_bytes,
                       .max_nodes = desc->max_nodes};
-  if (device) device->users++;
+  if (device) {
+    device->users++;
+    m->next = device->models;
+    device->models = m;
+  }
   arena_init(&m->arena, allocator);
   m->source = (struct ptd_source){&m->data, &m->pte};
   sconce_status status = open_sources(m, desc, err);
@@ -333,6 +337,9 @@ sconce_status sconce_model_give(sconce_model *m, uint32_t file, uint64_t offset,
 bool model_drop(sconce_model *m) {
   if (--m->users > 0) return false;
   sconce_device *device = m->device;
+  sconce_model **at = device ? &device->models : NULL;
+  while (at && *at != m) at = &(*at)->next;
+  if (at) *at = m->next;
   weights_free(&m->weights);
   for (uint32_t i = 0; i < m->n_sources; i++) source_close(&m->sources[i]);
   sconce_allocator allocator = m->arena.allocator;
@@ -391,6 +398,8 @@ sconce_status sconce_model_fingerprint(sconce_model *m, uint64_t *out, sconce_er
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
+
+sconce_device *sconce_model_device(const sconce_model *m) { return m ? m->device : NULL; }
 
 const sconce_model_info *sconce_model_describe(const sconce_model *m) {
   return m && m->ready ? &m->info : NULL;

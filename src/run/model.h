@@ -23,6 +23,7 @@ struct model_blob {
 
 struct sconce_model {
   sconce_device *device; /* NULL: opened by model_open, for looking only */
+  sconce_model *next;    /* of the device's */
   struct arena arena;
   struct source *sources; /* (n_files + 1) the program's, those of data files, named data */
   struct model_file *files;
@@ -94,6 +95,8 @@ struct sconce_method {
   sconce_model *model;
   struct sconce_method *next; /* of the model's */
   uint32_t users;             /* those who opened it, and the states */
+  struct sconce_state *states;
+  bool down; /* what it had on a lost device is gone, and not there again */
   struct arena arena;
   struct graph graph;
   struct pte_method program; /* zeroed for a delegate alone; then */
@@ -109,5 +112,9 @@ struct sconce_method {
   uint64_t begun_ns, upload_ns, compile_ns; /* see sconce_load_times */
 };
 bool method_drop(sconce_method *m); /* as model_drop */
+/* When the device is lost: forgets what was on it; then, with the new one, makes it again. What was
+ * ready is waited for. */
+void method_take_down(sconce_method *m);
+SCONCE_CHECK sconce_status method_bring_back(sconce_method *m, sconce_error *err);
 
 #endif

@@ -7,6 +7,13 @@
 
 #include <inttypes.h>
 
+static struct gpu *gpu_of(const sconce_state *s) { return s->method->model->device->gpu; }
+
+static sconce_status check_up(const sconce_state *s, sconce_error *err) {
+  if (!s->down) return SCONCE_OK;
+  return fail(err, SCONCE_DEVICE_LOST, "the device is lost, and nobody has opened it again");
+}
+
 /* ---- opening --------------------------------------------------------------------------------- */
 
 /* Bytes of a border on the host at its largest: inputs as the graph has them, outputs as callers
@@ -52,6 +59,9 @@ static sconce_status init(sconce_state *s, sconce_error *err) {
 /* A user of its method; true: device_free is due. */
 static bool drop(sconce_state *s) {
   sconce_method *method = s->method;
+  sconce_state **at = &method->states;
+  while (*at != s) at = &(*at)->next;
+  *at = s->next;
   if (s->exec.gpu) exec_free(&s->exec);
   graph_free(&s->graph);
   sconce_allocator allocator = s->arena.allocator;
@@ -66,7 +76,8 @@ static sconce_status open_state(sconce_state **out, sconce_method *method, sconc
   TRY(gpu_check(method->model->device->gpu, err));
   sconce_state *s = block_resize(&method->arena.allocator, NULL, 0, sizeof *s);
   if (!s) return fail(err, SCONCE_NO_MEMORY, "no memory for a state");
-  *s = (sconce_state){.method = method};
+  *s = (sconce_state){.method = method, .next = method->states};
+  method->states = s;
   method->users++;
   arena_init(&s->arena, &method->arena.allocator);
   arena_init(&s->graph.arena, &method->arena.allocator);
@@ -93,6 +104,35 @@ void sconce_state_close(sconce_state *s) {
   gpu_unlock(device->gpu);
   if (unused) device_free(device);
 }
+
+void state_take_down(sconce_state *s) {
+  if (s->exec.gpu) exec_free(&s->exec);
+  graph_free(&s->graph);
+  arena_init(&s->graph.arena, &s->method->arena.allocator);
+  s->done = s->drawn = false;
+  s->losses += !s->down;
+  s->down = true;
+}
+
+static void point_at(struct border *borders, const uint32_t *values, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++) {
+    borders[i].value = values[i];
+    borders[i].set = borders[i].fresh = borders[i].set && !borders[i].fed;
+    borders[i].fed = false;
+  }
+}
+
+sconce_status state_bring_back(sconce_state *s, sconce_error *err) {
+  const sconce_method_info *info = &s->method->info;
+  TRY(graph_copy(&s->graph, &s->method->graph, err));
+  point_at(s->inputs, s->graph.inputs, info->n_inputs);
+  point_at(s->outputs, s->graph.outputs, info->n_outputs);
+  TRY(exec_init(&s->exec, &s->method->shared, &s->graph, err));
+  s->down = false;
+  return SCONCE_OK;
+}
+
+uint32_t sconce_state_losses(const sconce_state *s) { return s ? s->losses : 0; }
 
 static sconce_status check_idle(const sconce_state *s, sconce_error *err) {
   if (s->exec.n_running == 0) return SCONCE_OK;
@@ -173,6 +213,7 @@ static sconce_status set_number(struct border *b, uint32_t i, const sconce_tenso
 sconce_status sconce_state_set_input(sconce_state *s, uint32_t i, const sconce_tensor *t,
                                      sconce_error *err) {
   if (!s || !t) return fail(err, SCONCE_BAD_ARGUMENT, "state or tensor is NULL");
+  TRY(check_up(s, err));
   if (i >= s->graph.n_inputs)
     return fail(err, SCONCE_BAD_ARGUMENT, "input %u of %u", i, s->graph.n_inputs);
   struct border *b = &s->inputs[i];
@@ -232,13 +273,15 @@ static sconce_status feed(sconce_state *s, uint32_t input, sconce_state *from, u
 sconce_status sconce_state_feed(sconce_state *s, uint32_t input, sconce_state *from,
                                 uint32_t output, sconce_error *err) {
   if (!s || !from) return fail(err, SCONCE_BAD_ARGUMENT, "state or from is NULL");
+  TRY(check_up(s, err));
+  TRY(check_up(from, err));
   if (output >= from->graph.n_outputs || input >= s->graph.n_inputs)
     return fail(err, SCONCE_BAD_ARGUMENT, "output %u of %u into input %u of %u", output,
                 from->graph.n_outputs, input, s->graph.n_inputs);
-  if (s->exec.gpu != from->exec.gpu)
+  if (gpu_of(s) != gpu_of(from))
     return fail(err, SCONCE_BAD_ARGUMENT, "the two states are on different devices");
   sconce_error local;
-  LOCKED(s->exec.gpu, feed(s, input, from, output, err ? err : &local));
+  LOCKED(gpu_of(s), feed(s, input, from, output, err ? err : &local));
 }
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
@@ -337,6 +380,7 @@ static sconce_status start(sconce_state *s, const sconce_draw *draw, sconce_erro
 }
 
 static sconce_status begin(sconce_state *s, const sconce_call *call, sconce_error *err) {
+  TRY(check_up(s, err));
   if (s->exec.n_running == SCONCE_CALLS_MAX)
     return fail(err, SCONCE_BAD_ARGUMENT, "%d calls are running", SCONCE_CALLS_MAX);
   TRY(check_draw(s, call->draw, err));
@@ -359,10 +403,11 @@ sconce_status sconce_state_begin(sconce_state *s, const sconce_call *call, sconc
   static const sconce_call plain = {0};
   if (!s) return fail(err, SCONCE_BAD_ARGUMENT, "state is NULL");
   sconce_error local;
-  LOCKED(s->exec.gpu, begin(s, call ? call : &plain, err ? err : &local));
+  LOCKED(gpu_of(s), begin(s, call ? call : &plain, err ? err : &local));
 }
 
 static sconce_status finish(sconce_state *s, bool block, bool *done, sconce_error *err) {
+  TRY(check_up(s, err));
   uint64_t from = os_clock_ns();
   TRY(exec_poll(&s->exec, block, done, err));
   if (block) s->wait_ns += os_clock_ns() - from;
@@ -373,21 +418,21 @@ static sconce_status finish(sconce_state *s, bool block, bool *done, sconce_erro
 sconce_status sconce_state_poll(sconce_state *s, bool *done, sconce_error *err) {
   if (!s || !done) return fail(err, SCONCE_BAD_ARGUMENT, "state or done is NULL");
   sconce_error local;
-  LOCKED(s->exec.gpu, finish(s, false, done, err ? err : &local));
+  LOCKED(gpu_of(s), finish(s, false, done, err ? err : &local));
 }
 
 sconce_status sconce_state_wait(sconce_state *s, sconce_error *err) {
   if (!s) return fail(err, SCONCE_BAD_ARGUMENT, "state is NULL");
   bool done;
   sconce_error local;
-  LOCKED(s->exec.gpu, finish(s, true, &done, err ? err : &local));
+  LOCKED(gpu_of(s), finish(s, true, &done, err ? err : &local));
 }
 
 void sconce_state_cancel(sconce_state *s) {
   if (!s) return;
-  gpu_lock(s->exec.gpu);
+  gpu_lock(gpu_of(s));
   exec_cancel(&s->exec);
-  gpu_unlock(s->exec.gpu);
+  gpu_unlock(gpu_of(s));
   s->done = false;
 }
 
@@ -399,6 +444,7 @@ sconce_status sconce_state_run(sconce_state *s, const sconce_call *call, sconce_
 sconce_status sconce_state_output(sconce_state *s, uint32_t i, sconce_tensor *out,
                                   sconce_error *err) {
   if (!s || !out) return fail(err, SCONCE_BAD_ARGUMENT, "state or out is NULL");
+  TRY(check_up(s, err));
   if (i >= s->graph.n_outputs)
     return fail(err, SCONCE_BAD_ARGUMENT, "output %u of %u", i, s->graph.n_outputs);
   if (!s->done) return fail(err, SCONCE_BAD_ARGUMENT, "no call has finished since the last begin");
@@ -424,17 +470,19 @@ sconce_status sconce_state_output(sconce_state *s, uint32_t i, sconce_tensor *ou
 
 sconce_status sconce_state_reset(sconce_state *s, sconce_error *err) {
   if (!s) return fail(err, SCONCE_BAD_ARGUMENT, "state is NULL");
+  TRY(check_up(s, err));
   TRY(check_idle(s, err));
-  LOCKED(s->exec.gpu, exec_reset(&s->exec, err));
+  LOCKED(gpu_of(s), exec_reset(&s->exec, err));
 }
 
 size_t sconce_state_size(const sconce_state *s) {
-  return s ? (size_t)exec_state_size(&s->exec) : 0;
+  return s && !s->down ? (size_t)exec_state_size(&s->exec) : 0;
 }
 
 static sconce_status check_state(sconce_state *s, const void *data, size_t size,
                                  sconce_error *err) {
   if (!s || !data) return fail(err, SCONCE_BAD_ARGUMENT, "state or data is NULL");
+  TRY(check_up(s, err));
   TRY(check_idle(s, err));
   if (size != sconce_state_size(s))
     return fail(err, SCONCE_BAD_ARGUMENT, "%zu bytes, the state has %zu", size,
@@ -444,19 +492,19 @@ static sconce_status check_state(sconce_state *s, const void *data, size_t size,
 
 sconce_status sconce_state_save(sconce_state *s, void *out, size_t size, sconce_error *err) {
   TRY(check_state(s, out, size, err));
-  LOCKED(s->exec.gpu, exec_get_state(&s->exec, out, err));
+  LOCKED(gpu_of(s), exec_get_state(&s->exec, out, err));
 }
 
 sconce_status sconce_state_restore(sconce_state *s, const void *data, size_t size,
                                    sconce_error *err) {
   TRY(check_state(s, data, size, err));
-  LOCKED(s->exec.gpu, exec_set_state(&s->exec, data, err));
+  LOCKED(gpu_of(s), exec_set_state(&s->exec, data, err));
 }
 
 void sconce_state_stats(const sconce_state *s, sconce_stats *out) {
   if (!s || !out) return;
-  gpu_lock(s->exec.gpu);
-  const struct gpu_stats *g = gpu_stats(s->exec.gpu);
+  gpu_lock(gpu_of(s));
+  const struct gpu_stats *g = gpu_stats(gpu_of(s));
   *out = (sconce_stats){.gpu_weights = g->bytes[GPU_WEIGHTS],
                         .gpu_state = g->bytes[GPU_STATE],
                         .gpu_transient = g->bytes[GPU_TRANSIENT],
@@ -466,13 +514,13 @@ void sconce_state_stats(const sconce_state *s, sconce_stats *out) {
                         .gpu_groups = g->groups,
                         .gpu_kernels = g->kernels,
                         .gpu_objects_made = g->buffers_made + g->groups_made,
-                        .own = exec_own(&s->exec),
+                        .own = s->down ? 0 : exec_own(&s->exec),
                         .host = s->arena.held + s->graph.arena.held,
                         .nodes = s->graph.n_nodes,
                         .dispatches = s->exec.n_dispatches,
                         .nodes_planned = s->graph.nodes_planned,
                         .params_written = s->exec.records_written};
-  gpu_unlock(s->exec.gpu);
+  gpu_unlock(gpu_of(s));
 }
 
 void sconce_state_times(const sconce_state *s, sconce_call_times *out) {
@@ -485,6 +533,7 @@ void sconce_state_times(const sconce_state *s, sconce_call_times *out) {
 }
 
 static sconce_status start_for_clock(sconce_state *s, sconce_error *err) {
+  TRY(check_up(s, err));
   TRY(check_idle(s, err));
   TRY(start(s, NULL, err));
   s->done = false;
@@ -501,7 +550,7 @@ static sconce_status time_pass(sconce_state *s, uint64_t *ns, sconce_error *err)
 sconce_status sconce_state_time_pass(sconce_state *s, uint64_t *ns, sconce_error *err) {
   if (!s || !ns) return fail(err, SCONCE_BAD_ARGUMENT, "state or ns is NULL");
   sconce_error local;
-  LOCKED(s->exec.gpu, time_pass(s, ns, err ? err : &local));
+  LOCKED(gpu_of(s), time_pass(s, ns, err ? err : &local));
 }
 
 typedef void each_dispatch(void *user, const char *node, const char *kernel, uint64_t from,
@@ -521,5 +570,5 @@ sconce_status sconce_state_profile(sconce_state *s, each_dispatch *each, void *u
                                    sconce_error *err) {
   if (!s || !each) return fail(err, SCONCE_BAD_ARGUMENT, "state or each is NULL");
   sconce_error local;
-  LOCKED(s->exec.gpu, profile(s, each, user, err ? err : &local));
+  LOCKED(gpu_of(s), profile(s, each, user, err ? err : &local));
 }

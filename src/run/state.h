@@ -19,6 +19,7 @@ struct border {
 
 struct sconce_state {
   sconce_method *method;
+  struct sconce_state *next; /* of the method's */
   struct arena arena;
   struct graph graph; /* the method's, with dims and scalars of its own */
   struct exec exec;
@@ -28,6 +29,12 @@ struct sconce_state {
   bool drawn;                       /* the call begun last chooses a token */
   bool done;                        /* outputs of the last call can be read */
   uint64_t calls, plan_ns, wait_ns; /* see sconce_call_times */
+  uint32_t losses;                  /* see sconce_state_losses */
+  bool down;                        /* as of a method */
 };
+
+/* As of a method: inputs that were set stay, all else begins anew. */
+void state_take_down(sconce_state *s);
+SCONCE_CHECK sconce_status state_bring_back(sconce_state *s, sconce_error *err);
 
 #endif

@@ -673,6 +673,61 @@ static void a_device_lost_between_calls_fails_the_next(void) {
   close_file(&f);
 }
 
+/* The same handles on a new device: inputs that were set are there, outputs and calls are not. */
+static void a_lost_device_is_opened_again(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  sconce_tensor y;
+  CHECK_OK(open_file(&f, affine, NULL, &err), err);
+  if (f.state) {
+    const sconce_method_info *info = sconce_method_describe(f.method);
+    CHECK_OK(sconce_device_recover(f.device, &err), err); /* nothing to do */
+    CHECK_EQ(sconce_state_losses(f.state), 0);
+    for (uint32_t round = 1; round <= 3; round++) {
+      CHECK_OK(call(f.state, 8, 1, &err), err);
+      CHECK_OK(sconce_state_begin(f.state, NULL, &err), err);
+      gpu_lose(f.device->gpu);
+      CHECK_OK(sconce_device_recover(f.device, &err), err);
+      CHECK_EQ(sconce_state_losses(f.state), round);
+      CHECK_FAILS(sconce_state_wait(f.state, &err), SCONCE_BAD_ARGUMENT, err, "nothing is running");
+      CHECK_FAILS(sconce_state_output(f.state, 0, &y, &err), SCONCE_BAD_ARGUMENT, err, "no call");
+      CHECK_OK(sconce_state_run(f.state, NULL, &err), err);
+      check_result(f.state, 8, 1);
+      CHECK_OK(call(f.state, 3, 2, &err), err);
+      check_result(f.state, 3, 2);
+      CHECK(info == sconce_method_describe(f.method));
+    }
+  }
+  close_file(&f);
+}
+
+/* What fails on the way fails with a sentence, and may be tried again. */
+static void every_failing_allocation_of_a_recovery_is_survived(void) {
+  for (uint64_t n = 1; n < 2000; n += n < 20 ? 1 : 7) {
+    struct test_allocator alloc;
+    test_allocator_init(&alloc, 0);
+    struct fixture f;
+    sconce_error err = {0};
+    REQUIRE_OK(load_and_call(&f, &alloc.hook, &err), err);
+    gpu_lose(f.device->gpu);
+    alloc.fail_at = alloc.calls + n;
+    sconce_status status = sconce_device_recover(f.device, &err);
+    const bool reached = alloc.calls >= alloc.fail_at;
+    if (reached)
+      CHECK_SAYS(status == SCONCE_NO_MEMORY, "allocation %llu: %s (%s)", (unsigned long long)n,
+                 sconce_status_name(status), err.text);
+    if (reached && gpu_is_lost(f.device->gpu) == false)
+      CHECK_EQ(sconce_state_run(f.state, NULL, &err), SCONCE_DEVICE_LOST);
+    alloc.fail_at = 0;
+    CHECK_OK(sconce_device_recover(f.device, &err), err);
+    CHECK_OK(call(f.state, 5, 1, &err), err);
+    check_result(f.state, 5, 1);
+    close_file(&f);
+    CHECK_EQ(alloc.live, 0);
+    if (!reached || test_failed()) return;
+  }
+}
+
 /* ---- clocks ---------------------------------------------------------------------------------- */
 
 static void count_dispatch(void *user, const char *node, const char *kernel, uint64_t from,
@@ -736,5 +791,7 @@ const struct test suite_method[] = {
     TEST(models_come_from_memory_path_or_callback),
     TEST(every_failing_allocation_is_survived),
     TEST(a_device_lost_between_calls_fails_the_next),
+    TEST(a_lost_device_is_opened_again),
+    TEST(every_failing_allocation_of_a_recovery_is_survived),
     {0},
 };

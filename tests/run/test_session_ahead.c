@@ -84,7 +84,7 @@ struct pair {
   sconce_model *model;
   sconce_method *method;
   sconce_session *session[2];
-  bool host_chooses; /* of the sessions that are opened */
+  bool host_chooses, recovers; /* of the sessions that are opened */
 };
 
 static void open_sessions(struct pair *p, const sconce_sampler_desc *sampler) {
@@ -92,8 +92,10 @@ static void open_sessions(struct pair *p, const sconce_sampler_desc *sampler) {
   for (int i = 0; i < 2 && p->method; i++) {
     sconce_session_close(p->session[i]);
     p->session[i] = NULL;
-    sconce_session_desc desc = {
-        .model = p->model, .sampler = *sampler, .host_chooses = p->host_chooses};
+    sconce_session_desc desc = {.model = p->model,
+                                .sampler = *sampler,
+                                .host_chooses = p->host_chooses,
+                                .recovers = p->recovers};
     CHECK_OK(sconce_session_open(&p->session[i], &desc, &err), err);
   }
 }
@@ -551,6 +553,98 @@ static void a_lost_device_fails_the_next(void) {
   close_pair(&p);
 }
 
+/* ---- a device that comes back ---------------------------------------------------------------- */
+
+enum { TOLD = 14 }; /* ids of each session */
+
+/* A prompt, choices, a turn of the other session in between, a rewind, a save. */
+static sconce_status tell(struct pair *p, int32_t out[2][TOLD], sconce_error *err) {
+  char path[] = "/tmp/sconce_back_XXXXXX";
+  int file = mkstemp(path);
+  if (file >= 0) close(file);
+  sconce_status status = SCONCE_OK;
+  for (int k = 0; k < 2 && status == SCONCE_OK; k++)
+    status = sconce_session_prompt(p->session[k], (int32_t[]){1, 5, 2 + k}, 3, NULL, NULL, err);
+  for (int i = 0; i < TOLD && status == SCONCE_OK; i++)
+    for (int k = 0; k < 2 && status == SCONCE_OK; k++) {
+      sconce_choice c = {.id = -1};
+      if (i == 5) status = sconce_session_rewind(p->session[k], 5, err);
+      if (i == 8 && k == 1) status = sconce_session_save(p->session[k], path, err);
+      if (i == 11 && k == 1) status = sconce_session_load(p->session[k], path, err);
+      if (status == SCONCE_OK && (i == 5 || (i == 11 && k == 1)))
+        status = sconce_session_append(p->session[k], 3, err);
+      if (status == SCONCE_OK) status = sconce_session_next(p->session[k], &c, err);
+      out[k][i] = c.id;
+    }
+  unlink(path);
+  return status;
+}
+
+static bool open_again(struct pair *p, bool recovers) {
+  if (!open_pair(p, &samplers[1])) return false;
+  p->recovers = recovers;
+  open_sessions(p, &samplers[1]);
+  return p->session[1] != NULL;
+}
+
+/* Wherever the device is lost, the ids are those that they would have been. */
+static void a_lost_device_comes_back(void) {
+  enum { MANY = 1 << 20, POINTS = 10 };
+  struct pair p;
+  sconce_error err = {0};
+  int32_t want[2][TOLD], got[2][TOLD];
+  uint32_t steps = 0;
+  if (open_again(&p, false)) {
+    (void)gpu_lose_after(p.device->gpu, MANY);
+    CHECK_OK(tell(&p, want, &err), err);
+    steps = MANY - gpu_lose_after(p.device->gpu, 0);
+  }
+  close_pair(&p);
+  CHECK(steps > 40);
+  const uint32_t stride = test_gpu_is_slow() ? steps / 4 + 1 : steps / POINTS + 1;
+  for (uint32_t at = 1; at <= steps && !test_failed(); at += stride) {
+    if (open_again(&p, true)) {
+      (void)gpu_lose_after(p.device->gpu, at);
+      CHECK_OK(tell(&p, got, &err), err);
+      CHECK_SAYS(memcmp(got, want, sizeof got) == 0, "lost at step %u of %u", at, steps);
+      for (int k = 0; k < 2; k++)
+        CHECK_EQ(sconce_state_losses(sconce_session_state(p.session[k])), 1);
+    }
+    close_pair(&p);
+  }
+}
+
+/* The same while the method is being opened. */
+static void a_device_lost_while_loading_comes_back(void) {
+  struct pair p;
+  sconce_error err = {0};
+  int32_t want[2][TOLD], got[2][TOLD];
+  if (open_again(&p, false)) CHECK_OK(tell(&p, want, &err), err);
+  close_pair(&p);
+  bool lost = true;
+  for (uint32_t at = 1; lost && at < 400 && !test_failed(); at += test_gpu_is_slow() ? 20 : 5) {
+    struct span file = {0};
+    p = (struct pair){.recovers = true};
+    arena_init(&p.arena, NULL);
+    CHECK_OK(build(&p.arena, &file, &err), err);
+    CHECK_OK(sconce_device_open(&p.device, NULL, &err), err);
+    sconce_model_desc desc = {.program = {.data = file.data, .size = file.size}};
+    if (p.device) CHECK_OK(sconce_model_open(&p.model, p.device, &desc, &err), err);
+    if (p.model) {
+      (void)gpu_lose_after(p.device->gpu, at);
+      sconce_status status = sconce_method_open(&p.method, p.model, NULL, &err);
+      lost = status == SCONCE_DEVICE_LOST;
+      if (lost) CHECK_OK(sconce_device_recover(p.device, &err), err);
+      if (lost) status = sconce_method_open(&p.method, p.model, NULL, &err);
+      CHECK_OK(status, err);
+    }
+    if (p.method) open_sessions(&p, &samplers[1]);
+    if (p.session[1]) CHECK_OK(tell(&p, got, &err), err);
+    CHECK_SAYS(memcmp(got, want, sizeof got) == 0, "lost at step %u of the load", at);
+    close_pair(&p);
+  }
+}
+
 const struct test suite_session_ahead[] = {
     TEST(next_is_choose_and_append),
     TEST(a_session_without_ids_has_no_next),
@@ -560,5 +654,7 @@ const struct test suite_session_ahead[] = {
     TEST(a_stop_leaves_the_timeline_right),
     TEST(a_thousand_steps_allocate_nothing),
     TEST(a_lost_device_fails_the_next),
+    TEST(a_lost_device_comes_back),
+    TEST(a_device_lost_while_loading_comes_back),
     {0},
 };

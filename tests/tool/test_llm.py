@@ -50,6 +50,14 @@ def test_generate_tells_the_goldens_story():
     assert "prompt 5 tokens" in err and "40 new tokens" in err and "tokens/s (count)" in err, err
 
 
+def test_a_lost_device_is_one_line_and_the_text_goes_on():
+    with Toy() as toy:
+        whole, _ = toy.generate("-p", "a", "--temp", "0", "-n", "6")
+        for step in ("1", "20", "40"):
+            out, err = toy.generate("-p", "a", "--temp", "0", "-n", "6", env={"SCONCE_LOSE_AFTER": step})
+            assert out == whole and err.count("the device is lost") == 1 and "opened again on" in err, (step, out, err)
+
+
 def test_without_a_prompt_the_text_has_no_space_in_front():
     out, err = run(SCONCE, "generate", "-m", STORIES, "--temp", "0", "-n", "3")
     assert out == "Once upon a" and "prompt 1 token;" in err, (out, err)
