@@ -213,7 +213,7 @@ class choice(ctypes.Structure):
 
 class session_desc(ctypes.Structure):
     _fields_ = [("model", c_void_p), ("method", c_char_p), ("tokenizer", c_void_p), ("sampler", sampler_desc),
-                ("host_chooses", c_bool), ("allocator", allocator)]
+                ("host_chooses", c_bool), ("recovers", c_bool), ("allocator", allocator)]
 
 
 class session_info(ctypes.Structure):
@@ -242,6 +242,7 @@ FUNCTIONS: Dict[str, Any] = {
     "device_poll": (Enum, [c_void_p, POINTER(c_bool), _err]),
     "device_close": (None, [c_void_p]),
     "device_describe": (POINTER(device_info), [c_void_p]),
+    "device_recover": (Enum, [c_void_p, _err]),
     "adapters": (Enum, [POINTER(device_desc), adapters_each, c_void_p, _err]),
     "model_begin": (Enum, [_out, c_void_p, POINTER(model_desc), _err]),
     "model_poll": (Enum, [c_void_p, POINTER(progress), _err]),

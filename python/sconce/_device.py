@@ -107,6 +107,14 @@ class Device(Handle):
         #: What it is, as a :class:`sconce.DeviceInfo`.
         self.info = _read(lib.device_describe(handle).contents)
 
+    def recover(self) -> None:
+        """After an :class:`Error` with ``Status.DEVICE_LOST``: a device in place of the lost one. Everything that was
+        opened on it stays; weights are read again, and states are as after a reset, with what was set as inputs. No
+        other thread may be in a call on the device."""
+        with self._lock:
+            lib.device_recover(self._handle)
+            self.info = _read(lib.device_describe(self._handle).contents)
+
     @property
     def name(self) -> str:
         return self.info.name

@@ -156,6 +156,24 @@ def check_closing():
     assert again.closed and "closed" in repr(again)
 
 
+def check_a_lost_device_comes_back():
+    os.environ["SCONCE_LOSE_AFTER"] = "4"
+    device = sconce.Device()
+    del os.environ["SCONCE_LOSE_AFTER"]
+    model = sconce.Model(MUL, device=device)
+    for _ in range(20):
+        try:
+            assert flat(model(ONES, TWOS)) == [2] * 6
+        except sconce.Error as why:
+            assert why.status is Status.DEVICE_LOST, why
+            break
+    else:
+        raise AssertionError("nothing was lost")
+    raises(sconce.Error, "", model, ONES, TWOS, status=Status.DEVICE_LOST)
+    device.recover()
+    assert flat(model(ONES, TWOS)) == [2] * 6
+
+
 def check_errors():
     model = sconce.Model(MUL)
     broken = MUL.read_bytes()[:200]

@@ -230,7 +230,7 @@ def check(python, *names, stdin="", path="", timeout=120):
 
 
 MODELS = ("there_is_no_numpy", "inputs_of_every_kind", "dims_differ_from_call_to_call", "outputs_stay_on_the_device",
-          "states_are_alone", "files_from_memory", "closing", "errors", "threads", "log_and_progress", "a_model_shows_itself",
+          "states_are_alone", "a_lost_device_comes_back", "files_from_memory", "closing", "errors", "threads", "log_and_progress", "a_model_shows_itself",
           "tokenizer")
 
 
