@@ -125,7 +125,7 @@ int cli_bench(int argc, char **argv) {
       {"-o", "FORMAT", "md (default), csv, json", .value = &w.llm.format},
       {"--json", NULL, "the same as -o json", .flag = &w.llm.options.json},
       {"--profile", NULL,
-       "where the time of one decoded token goes: by kernel, on the host, between",
+       "where the time of one decoded token, or of one call, goes: by kernel, on the host, between",
        .flag = &w.llm.profile},
       {"--kernels", NULL,
        "every variant of the matrix and attention kernels over a grid of shapes, each checked "
@@ -149,8 +149,9 @@ int cli_bench(int argc, char **argv) {
       "--dispatch [-n N] [-r N] [--json]\n"
       "--memory [--json]",
       "Measures the device that --device or SCONCE_ADAPTER names, or the best one: a language "
-      "model's prompts of -p tokens and decoding of -n at each depth of -d, kernels, dispatches or "
-      "memory. Wall clock, the device's work waited for, sampling included; after one run to warm "
+      "model's prompts of -p tokens and decoding of -n at each depth of -d, a call of any other "
+      "model, kernels, dispatches or memory. Wall clock, the device's work waited for, sampling "
+      "included; after one run to warm "
       "up.",
       options};
   int result;

@@ -21,6 +21,32 @@ sconce_status bench_go_to(struct llm *llm, int32_t *ids, long depth, sconce_erro
 /* Decoding as a caller sees it: choose, append, with the device's work waited for. */
 sconce_status bench_decode(struct llm *llm, long n, sconce_error *err);
 
+/* Where the time of one call goes; zero-initialise. */
+enum { BENCH_LABEL = 80 };
+struct bench_line { /* one kernel over all its dispatches */
+  char label[BENCH_LABEL];
+  unsigned dispatches;
+  double us;
+};
+struct bench_where {
+  struct bench_line *lines; /* longest first */
+  size_t n_lines;
+  double kernels_us, pass_us; /* a pass for each dispatch, all in one pass: medians */
+  size_t n;                   /* dispatches */
+  char (*labels)[BENCH_LABEL];
+  double *us;  /* (repeats, n) */
+  size_t at;   /* dispatches of the running repeat so far */
+  long repeat; /* -1: only counts */
+};
+/* Runs the state as it is set; scratch has room for `repeats`. Needs timestamps. */
+sconce_status bench_where(sconce_state *state, struct bench_where *where, long repeats,
+                          double *scratch, sconce_error *err);
+void bench_where_free(struct bench_where *where);
+double bench_median(double *values, size_t n); /* sorts them */
+
+/* Any other model: one call, with made-up inputs of the largest dims. */
+int bench_call(struct llm *llm, const struct bench_llm *bench);
+
 struct bench_kernels {
   const struct cli_device *device;
   const char *filter, *format;

@@ -213,10 +213,12 @@ int bench_llm(const struct bench_llm *b) {
   sconce_sampler_desc greedy = {.temperature = 0};
   struct llm llm;
   struct llm_options options = b->options;
-  options.no_text = true;
+  options.no_text = options.any = true;
   int result = llm_open(&llm, &options, &greedy);
   if (result == CLI_DONE)
-    result = b->profile ? profile_all(&llm, b, &depths) : run_all(&llm, b, &prompts, &depths);
+    result = !llm.session ? bench_call(&llm, b)
+             : b->profile ? profile_all(&llm, b, &depths)
+                          : run_all(&llm, b, &prompts, &depths);
   llm_close(&llm);
   return result;
 }

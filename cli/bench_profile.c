@@ -5,105 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LABEL = 80 };
-
-/* One kernel over all its dispatches of a token. */
-struct line {
-  char label[LABEL];
-  unsigned dispatches;
-  double us;
-};
-
 struct profile {
+  struct bench_where where; /* of the last token */
   long depth, tokens;
-  struct line *lines;
-  size_t n_lines;
-  char (*labels)[LABEL];                       /* by dispatch */
-  double *us;                                  /* (repeats, dispatches) */
-  size_t n, at;                                /* dispatches; those of the running repeat so far */
-  long repeat;                                 /* -1: only counts */
   bool lost;                                   /* out of memory */
-  double kernels_us, pass_us, wall_us;         /* of a token, medians */
+  double wall_us;                              /* of a token, median */
   double plan_us, bind_us, submit_us, wait_us; /* of a call, means */
 };
 
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t n) {
-  qsort(values, n, sizeof *values, by_value);
-  return n ? values[n / 2] : 0;
-}
-
 /* ---- measuring ------------------------------------------------------------------------------- */
-
-static void note(void *user, const char *node, const char *kernel, uint64_t from, uint64_t to) {
-  struct profile *p = user;
-  (void)node;
-  if (p->repeat >= 0 && p->at < p->n) {
-    p->us[(size_t)p->repeat * p->n + p->at] = (double)(to - from) * 1e-3;
-    snprintf(p->labels[p->at], LABEL, "%s", kernel);
-  }
-  p->at++;
-}
-
-/* A pass per dispatch. The first run, which may compile kernels, tells how many there are. */
-static sconce_status time_kernels(struct llm *llm, struct profile *p, long repeats,
-                                  sconce_error *err) {
-  sconce_status status = SCONCE_OK;
-  for (p->repeat = -1; p->repeat < repeats && status == SCONCE_OK; p->repeat++) {
-    p->at = 0;
-    status = sconce_state_profile(sconce_session_state(llm->session), note, p, err);
-    if (status != SCONCE_OK || p->repeat >= 0) continue;
-    p->n = p->at;
-    p->labels = calloc(p->n + 1, sizeof *p->labels);
-    p->us = calloc((p->n + 1) * (size_t)repeats, sizeof *p->us);
-    p->lines = calloc(p->n + 1, sizeof *p->lines);
-    p->lost = !p->labels || !p->us || !p->lines;
-    if (p->lost) return SCONCE_OK;
-  }
-  return status;
-}
-
-static struct line *line_of(struct profile *p, const char *label) {
-  for (size_t i = 0; i < p->n_lines; i++)
-    if (!strcmp(p->lines[i].label, label)) return &p->lines[i];
-  struct line *line = &p->lines[p->n_lines++]; /* there is one for each dispatch */
-  memcpy(line->label, label, LABEL);
-  return line;
-}
-
-static int longest_first(const void *a, const void *b) {
-  double x = ((const struct line *)a)->us, y = ((const struct line *)b)->us;
-  return (x < y) - (x > y);
-}
-
-/* Medians of each dispatch, added up by kernel. */
-static void add_up(struct profile *p, long repeats, double *scratch) {
-  for (size_t i = 0; i < p->n; i++) {
-    for (long r = 0; r < repeats; r++) scratch[r] = p->us[(size_t)r * p->n + i];
-    double us = median(scratch, (size_t)repeats);
-    struct line *line = line_of(p, p->labels[i]);
-    line->dispatches++;
-    line->us += us;
-    p->kernels_us += us;
-  }
-  qsort(p->lines, p->n_lines, sizeof *p->lines, longest_first);
-}
-
-static sconce_status time_pass(struct llm *llm, struct profile *p, long repeats, double *scratch,
-                               sconce_error *err) {
-  for (long i = -1; i < repeats; i++) { /* once to warm up */
-    uint64_t ns;
-    sconce_status status = sconce_state_time_pass(sconce_session_state(llm->session), &ns, err);
-    if (status != SCONCE_OK) return status;
-    if (i >= 0) scratch[i] = (double)ns * 1e-3;
-  }
-  p->pass_us = median(scratch, (size_t)repeats);
-  return SCONCE_OK;
-}
 
 /* Real tokens: every one has a position of its own, so that planning costs what it costs. */
 static sconce_status time_tokens(struct llm *llm, struct profile *p, double *scratch,
@@ -117,7 +27,7 @@ static sconce_status time_tokens(struct llm *llm, struct profile *p, double *scr
     scratch[i] = (console_seconds() - start) * 1e6;
   }
   sconce_state_times(sconce_session_state(llm->session), &after);
-  p->wall_us = median(scratch, (size_t)p->tokens);
+  p->wall_us = bench_median(scratch, (size_t)p->tokens);
   double calls = (double)(after.calls - before.calls) * 1e3;
   p->plan_us = (double)(after.plan_ns - before.plan_ns) / calls;
   p->bind_us = (double)(after.bind_ns - before.bind_ns) / calls;
@@ -135,16 +45,14 @@ static sconce_status measure(struct llm *llm, struct profile *p, int32_t *ids, l
   const sconce_session_info *info = sconce_session_describe(llm->session);
   if (status == SCONCE_OK) /* ends the work ahead */
     status = sconce_session_rewind(llm->session, info->position - 1, err);
-  if (status == SCONCE_OK) status = time_kernels(llm, p, repeats, err);
-  if (status != SCONCE_OK || p->lost) return status;
-  add_up(p, repeats, scratch);
-  return time_pass(llm, p, repeats, scratch, err);
+  if (status != SCONCE_OK) return status;
+  return bench_where(sconce_session_state(llm->session), &p->where, repeats, scratch, err);
 }
 
 /* ---- printing -------------------------------------------------------------------------------- */
 
 static double share(const struct profile *p, double us) {
-  return p->kernels_us > 0 ? us / p->kernels_us : 0;
+  return p->where.kernels_us > 0 ? us / p->where.kernels_us : 0;
 }
 
 struct fact {
@@ -155,11 +63,11 @@ enum { FACTS = 9 };
 
 static void facts_of(const struct profile *p, struct fact out[FACTS]) {
   const struct fact facts[FACTS] = {
-      {"kernels_us", "kernels, a pass each: the sum of the table", p->kernels_us},
-      {"pass_us", "the same dispatches in one pass, by the device's clock", p->pass_us},
-      {"gap_us", "gaps: one pass less the sum", p->pass_us - p->kernels_us},
+      {"kernels_us", "kernels, a pass each: the sum of the table", p->where.kernels_us},
+      {"pass_us", "the same dispatches in one pass, by the device's clock", p->where.pass_us},
+      {"gap_us", "gaps: one pass less the sum", p->where.pass_us - p->where.kernels_us},
       {"wall_us", "wall clock of a token, choosing included", p->wall_us},
-      {"outside_us", "outside: wall clock less one pass", p->wall_us - p->pass_us},
+      {"outside_us", "outside: wall clock less one pass", p->wall_us - p->where.pass_us},
       {"plan_us", "CPU: planning, inputs written", p->plan_us},
       {"bind_us", "CPU: binding", p->bind_us},
       {"submit_us", "CPU: encoding and submitting", p->submit_us},
@@ -172,11 +80,13 @@ static void print_md(const struct profile *p, const struct fact *facts) {
   printf("One token at depth %ld:\n\n| kernel | dispatches | µs | µs each | share |\n"
          "|---|---|---|---|---|\n",
          p->depth);
-  for (size_t i = 0; i < p->n_lines; i++)
-    printf("| %s | %u | %.1f | %.2f | %.1f %% |\n", p->lines[i].label, p->lines[i].dispatches,
-           p->lines[i].us, p->lines[i].us / p->lines[i].dispatches, 100 * share(p, p->lines[i].us));
-  printf("| all | %zu | %.1f | %.2f | |\n\n| | µs |\n|---|---|\n", p->n, p->kernels_us,
-         p->n ? p->kernels_us / (double)p->n : 0);
+  for (size_t i = 0; i < p->where.n_lines; i++)
+    printf("| %s | %u | %.1f | %.2f | %.1f %% |\n", p->where.lines[i].label,
+           p->where.lines[i].dispatches, p->where.lines[i].us,
+           p->where.lines[i].us / p->where.lines[i].dispatches,
+           100 * share(p, p->where.lines[i].us));
+  printf("| all | %zu | %.1f | %.2f | |\n\n| | µs |\n|---|---|\n", p->where.n, p->where.kernels_us,
+         p->where.n ? p->where.kernels_us / (double)p->where.n : 0);
   for (int i = 0; i < FACTS; i++) printf("| %s | %.1f |\n", facts[i].what, facts[i].us);
   printf("\nA pass per dispatch distorts small kernels: each starts on an idle device and pays for "
          "its own\ntimestamps, so the sum may exceed one pass and the gaps be negative; read the "
@@ -189,11 +99,12 @@ static void print_md(const struct profile *p, const struct fact *facts) {
 
 static void print_csv(const struct profile *p, const struct fact *facts, bool first) {
   if (first) puts("depth,what,dispatches,us,us_each,share");
-  for (size_t i = 0; i < p->n_lines; i++)
-    printf("%ld,%s,%u,%.3f,%.3f,%.4f\n", p->depth, p->lines[i].label, p->lines[i].dispatches,
-           p->lines[i].us, p->lines[i].us / p->lines[i].dispatches, share(p, p->lines[i].us));
+  for (size_t i = 0; i < p->where.n_lines; i++)
+    printf("%ld,%s,%u,%.3f,%.3f,%.4f\n", p->depth, p->where.lines[i].label,
+           p->where.lines[i].dispatches, p->where.lines[i].us,
+           p->where.lines[i].us / p->where.lines[i].dispatches, share(p, p->where.lines[i].us));
   for (int i = 0; i < FACTS; i++)
-    printf("%ld,(%s),%zu,%.3f,,\n", p->depth, facts[i].key, p->n, facts[i].us);
+    printf("%ld,(%s),%zu,%.3f,,\n", p->depth, facts[i].key, p->where.n, facts[i].us);
 }
 
 static void print_json(const struct profile *p, const struct fact *facts, const struct llm *llm,
@@ -204,13 +115,13 @@ static void print_json(const struct profile *p, const struct fact *facts, const 
   printf(", \"device\": ");
   cli_json_text(stdout, d->name);
   printf(", \"library\": \"%s %s\", \"depth\": %ld, \"tokens\": %ld, \"dispatches\": %zu",
-         d->library, d->library_version, p->depth, p->tokens, p->n);
+         d->library, d->library_version, p->depth, p->tokens, p->where.n);
   for (int i = 0; i < FACTS; i++) printf(", \"%s\": %.3f", facts[i].key, facts[i].us);
   printf(", \"kernels\": [");
-  for (size_t i = 0; i < p->n_lines; i++)
+  for (size_t i = 0; i < p->where.n_lines; i++)
     printf("%s\n {\"kernel\": \"%s\", \"dispatches\": %u, \"us\": %.3f, \"share\": %.4f}",
-           i ? "," : "", p->lines[i].label, p->lines[i].dispatches, p->lines[i].us,
-           share(p, p->lines[i].us));
+           i ? "," : "", p->where.lines[i].label, p->where.lines[i].dispatches,
+           p->where.lines[i].us, share(p, p->where.lines[i].us));
   printf("]}");
 }
 
@@ -251,8 +162,6 @@ int bench_profile(struct llm *llm, const struct bench_llm *b, int32_t *ids, long
   if (p.lost) fputs("sconce: out of memory\n", stderr);
   if (status != SCONCE_OK) cli_fail(&err);
   free(scratch);
-  free(p.labels);
-  free(p.us);
-  free(p.lines);
+  bench_where_free(&p.where);
   return status == SCONCE_OK && !p.lost ? CLI_DONE : CLI_FAILED;
 }

@@ -1,4 +1,5 @@
 /* Inputs made from a word of the command line: see tensor.h. */
+#include "cli.h"
 #include "tensor.h"
 
 #include <errno.h>
@@ -15,18 +16,18 @@ static bool complain(const char *word, const char *what) {
 /* ---- elements -------------------------------------------------------------------------------- */
 
 static uint16_t half_of(double v) {
-  /* Small whole numbers and fractions in [0, 1): normal or zero, never rounding up to infinity. */
+  /* Rounded; what would be subnormal is zero. */
   if (v == 0) return 0;
   int exponent;
   double fraction = frexp(fabs(v), &exponent); /* [0.5, 1) */
   if (exponent < -13) return 0;
   if (exponent > 16) return (uint16_t)(v < 0 ? 0xfc00 : 0x7c00);
   unsigned bits = (unsigned)(exponent + 14) << 10;
-  bits += (unsigned)(fraction * 2048) - 1024;
+  bits += (unsigned)(fraction * 2048 + 0.5) - 1024;
   return (uint16_t)(v < 0 ? bits | 0x8000 : bits);
 }
 
-static void store(sconce_dtype dtype, void *p, double v) {
+void input_store(sconce_dtype dtype, void *p, double v) {
   int64_t whole = (int64_t)v;
   float single = (float)v;
   uint16_t half = half_of(v);
@@ -47,7 +48,7 @@ static double next_random(uint64_t *state, bool whole) {
   return whole ? high & 1 : high / 2147483648.0;
 }
 
-static bool is_float(sconce_dtype d) {
+bool cli_is_float(sconce_dtype d) {
   return d == SCONCE_FLOAT16 || d == SCONCE_FLOAT32 || d == SCONCE_FLOAT64;
 }
 
@@ -78,62 +79,136 @@ static bool read_dims(const char *p, sconce_tensor *t) {
   return true;
 }
 
-static bool make_filled(const char *word, const char *dims, char kind, sconce_tensor *t,
-                        void **data) {
-  if (!read_dims(dims, t)) return complain(word, "expected dims like 1x3x224x224, at most 8");
-  if (!allocate(word, t, data)) return false;
+static void fill(char kind, sconce_tensor *t, void *data) {
   uint64_t n = kind == 'z' ? 0 : cli_numel(t), state = 1;
-  size_t step = sconce_dtype_size(t->dtype);
-  for (uint64_t i = 0; i < n; i++)
-    store(t->dtype, (uint8_t *)*data + i * step,
-          kind == 'o' ? 1 : next_random(&state, !is_float(t->dtype)));
+  const size_t step = sconce_dtype_size(t->dtype);
+  for (uint64_t i = 0; i < n; i++) {
+    const double v = kind == 'o'   ? 1
+                     : kind == 'n' ? (double)i
+                                   : next_random(&state, !cli_is_float(t->dtype));
+    input_store(t->dtype, (uint8_t *)data + i * step, v);
+  }
+}
+
+static bool is_number(const char *list, const char **end, double *d, long long *whole) {
+  char *after, *after_whole;
+  errno = 0;
+  *whole = strtoll(list, &after_whole, 10);
+  const bool fits = !errno;
+  *d = strtod(list, &after);
+  *end = after;
+  if (after == list || (*after && *after != ',') || !isfinite(*d)) return false;
+  if (after_whole != after || !fits) *whole = (long long)*d;
   return true;
 }
 
-/* All values lie along the last dim; the others are 1. */
-static bool make_ints(const char *word, const char *list, uint32_t rank, sconce_tensor *t,
-                      void **data) {
+/* As many as the input has elements fill it; else all lie along the last dim, the others are 1. */
+static bool make_numbers(const char *word, const char *list, const sconce_tensor *bound,
+                         sconce_tensor *t, void **data) {
   uint32_t n = 1;
   for (const char *p = list; *p; p++) n += *p == ',';
-  t->rank = rank;
-  for (uint32_t d = 0; d < rank; d++) t->dims[d] = d + 1 < rank ? 1 : n;
-  if (rank == 0 && n != 1) return complain(word, "the input is a scalar");
+  *t = *bound;
+  for (uint32_t d = 0; d < t->rank && cli_numel(bound) != n; d++)
+    t->dims[d] = d + 1 < t->rank ? 1 : n;
+  if (t->rank == 0 && n != 1) return complain(word, "the input is a scalar");
   if (!allocate(word, t, data)) return false;
-  size_t step = sconce_dtype_size(t->dtype);
+  const size_t step = sconce_dtype_size(t->dtype);
   for (uint32_t i = 0; i < n; i++) {
-    char *end;
-    errno = 0;
-    long long v = strtoll(list, &end, 10);
-    if (end == list || (*end && *end != ',') || errno) return complain(word, "expected integers");
+    double v;
+    long long whole;
+    if (!is_number(list, &list, &v, &whole)) return complain(word, "expected numbers with commas");
     uint8_t *p = (uint8_t *)*data + i * step;
-    store(t->dtype, p, (double)v);
-    if (t->dtype == SCONCE_INT64) memcpy(p, &v, 8); /* exact beyond 2^53 */
-    if (!is_float(t->dtype) && (long long)cli_element(t, i) != v && t->dtype != SCONCE_INT64)
+    input_store(t->dtype, p, v);
+    if (t->dtype == SCONCE_INT64) memcpy(p, &whole, 8); /* exact beyond 2^53 */
+    if (!cli_is_float(t->dtype) && cli_element(t, i) != v)
       return complain(word, "a value does not fit the input's dtype");
-    list = end + 1;
+    list++;
   }
   return true;
 }
 
-bool input_zeros(const sconce_tensor *bound, sconce_tensor *out, void **data) {
-  *out = *bound;
-  *data = NULL;
-  return allocate("zeros", out, data);
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* Bytes as they lie in the file, in the input's dims; where these are upper bounds, one of them may
+ * be less. */
+static bool read_raw(const char *path, const sconce_tensor *bound, sconce_tensor *t, void **data) {
+  size_t size, want;
+  *t = *bound;
+  *data = cli_read_file(path, &size);
+  if (!*data) return false;
+  for (uint32_t d = 0; d < t->rank && cli_size(t, &want) && want != size; d++) {
+    const size_t rest = t->dims[d] ? want / t->dims[d] : 0;
+    if (rest && size % rest == 0 && size / rest < t->dims[d]) t->dims[d] = (uint32_t)(size / rest);
+  }
+  char dims[128];
+  t->data = *data;
+  t->size = size;
+  if (cli_size(t, &want) && want == size) return true;
+  fprintf(stderr, "sconce: %s: %zu bytes, the input is %s %s\n", path, size,
+          sconce_dtype_name(bound->dtype), cli_dims(dims, bound));
+  return false;
 }
 
-bool input_make(const char *word, const sconce_tensor *bound, sconce_tensor *out, void **data) {
-  static const char *const kinds[] = {"zeros:", "ones:", "rand:"};
+static bool ends_with(const char *word, const char *end) {
+  const size_t n = strlen(word), m = strlen(end);
+  return n > m && !strcmp(word + n - m, end);
+}
+
+/* ---- any word -------------------------------------------------------------------------------- */
+
+static const struct {
+  const char *name;
+  char kind;
+} kinds[] = {{"zeros", 'z'}, {"ones", 'o'}, {"rand", 'r'}, {"range", 'n'}};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* The row whose name the word begins with, or KINDS. */
+static int kind_of(const char *word) {
+  int i = 0;
+  for (; i < KINDS; i++) {
+    const size_t n = strlen(kinds[i].name);
+    if (!strncmp(word, kinds[i].name, n) && (!word[n] || word[n] == ':')) break;
+  }
+  return i;
+}
+
+bool input_filled(const char *kind, const sconce_tensor *bound, sconce_tensor *out, void **data) {
+  *out = *bound;
+  *data = NULL;
+  if (!allocate(kind, out, data)) return false;
+  fill(kinds[kind_of(kind)].kind, out, *data);
+  return true;
+}
+
+static bool make_filled(const char *word, int kind, const sconce_tensor *bound, sconce_tensor *t,
+                        void **data) {
+  const char *dims = word + strlen(kinds[kind].name);
+  if (!*dims) return input_filled(word, bound, t, data);
+  if (!read_dims(dims + 1, t)) return complain(word, "expected dims like 1x3x224x224, at most 8");
+  if (!allocate(word, t, data)) return false;
+  fill(kinds[kind].kind, t, *data);
+  return true;
+}
+
+int input_make(const char *word, const sconce_tensor *bound, sconce_tensor *out, void **data) {
   *out = (sconce_tensor){.dtype = bound->dtype};
   *data = NULL;
-  bool known = false, ok = false;
-  for (int i = 0; i < 3 && !known; i++)
-    if ((known = !strncmp(word, kinds[i], strlen(kinds[i]))))
-      ok = make_filled(word, word + strlen(kinds[i]), *word, out, data);
-  if (!known && (known = !strncmp(word, "ints:", 5)))
-    ok = make_ints(word, word + 5, bound->rank, out, data);
-  if (!known) return npy_read(word, out, data);
-  if (ok) return true;
+  const int kind = kind_of(word);
+  const char *list = !strncmp(word, "ints:", 5) ? word + 5 : word;
+  const bool file = ends_with(word, ".npy") || ends_with(word, ".bin");
+  bool ok;
+  if (kind < KINDS)
+    ok = make_filled(word, kind, bound, out, data);
+  else if (ends_with(word, ".npy"))
+    ok = npy_read(word, out, data);
+  else if (file)
+    ok = read_raw(word, bound, out, data);
+  else if (list != word || strspn(word, "0123456789.,+-eE") == strlen(word))
+    ok = make_numbers(word, list, bound, out, data);
+  else
+    ok = complain(word, "neither a .npy or .bin file, numbers, zeros, ones, rand nor range");
+  if (ok) return CLI_DONE;
   free(*data);
   *data = NULL;
-  return false;
+  return file ? CLI_FAILED : CLI_USAGE;
 }

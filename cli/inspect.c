@@ -15,11 +15,13 @@ struct options {
 };
 
 /* Dims and whole numbers are all that a plan asks for: the dtype need not be the input's. */
-static bool make_inputs(const struct cli_list *words, sconce_tensor *inputs, void **data) {
+static int make_inputs(const struct cli_list *words, sconce_tensor *inputs, void **data) {
   const sconce_tensor any = {.dtype = SCONCE_INT64, .rank = 1};
-  for (int i = 0; i < words->n; i++)
-    if (!input_make(words->items[i], &any, &inputs[i], &data[i])) return false;
-  return true;
+  for (int i = 0; i < words->n; i++) {
+    const int result = input_make(words->items[i], &any, &inputs[i], &data[i]);
+    if (result != CLI_DONE) return result;
+  }
+  return CLI_DONE;
 }
 
 static int write_report(const sconce_inspect_desc *desc) {
@@ -47,7 +49,7 @@ static int inspect(const struct options *o) {
   int result = CLI_FAILED;
   if (!inputs || !data || !files)
     fputs("sconce: out of memory\n", stderr);
-  else if (make_inputs(&o->inputs, inputs, data)) {
+  else if ((result = make_inputs(&o->inputs, inputs, data)) == CLI_DONE) {
     desc.inputs = inputs;
     desc.n_inputs = (uint32_t)n;
     result = write_report(&desc);

@@ -109,7 +109,9 @@ static int open_session(struct llm *llm, const struct llm_options *o,
                               .method = o->method,
                               .tokenizer = llm->tokenizer,
                               .sampler = *sampler};
-  if (sconce_session_open(&llm->session, &desc, &err) != SCONCE_OK) return cli_fail(&err);
+  sconce_status status = sconce_session_open(&llm->session, &desc, &err);
+  if (o->any && status == SCONCE_UNSUPPORTED) return CLI_DONE;
+  if (status != SCONCE_OK) return cli_fail(&err);
   return llm->tokenizer ? check_fit(llm) : CLI_DONE;
 }
 

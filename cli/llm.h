@@ -13,6 +13,7 @@ struct llm_options {
   struct cli_device device;
   bool json;
   bool no_text; /* ids will do: no tokenizer */
+  bool any;     /* another model will do: no session */
 };
 #define LLM_MODEL_OPTIONS(o)                                                                       \
   {.help = "the model"}, {"-m, --model", "FILE", "a .pte file", .value = &(o).model},              \

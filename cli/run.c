@@ -1,5 +1,7 @@
 /* sconce run: one method, inputs from files or made up, outputs printed, saved, timed. */
 #include "load.h"
+#include "outputs.h"
+#include "picture.h"
 #include "sconce_dev.h"
 #include "tensor.h"
 
@@ -9,9 +11,10 @@
 #include <string.h>
 
 struct options {
-  const char *method, *output_dir, *repeat, *profile;
-  bool stats;
-  struct cli_list words, data, inputs;
+  const char *method, *output_dir, *repeat, *profile, *top, *labels;
+  bool stats, list;
+  struct cli_list words, data, inputs, images;
+  struct picture_options picture;
   struct cli_device device;
 };
 
@@ -19,80 +22,93 @@ struct job {
   struct cli_load load;
   sconce_state *state;
   const sconce_method_info *info;
+  bool *given; /* (n_inputs) */
 };
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
-static bool set_input(struct job *job, uint32_t i, const char *word) {
+/* "int64 (1, 255), each dim at most": upper bounds where it is dynamic. */
+static void print_bound(const char *what, uint32_t i, const sconce_tensor *t, bool dynamic) {
+  char dims[128];
+  printf("%s %u: %s %s%s\n", what, i, sconce_dtype_name(t->dtype), cli_dims(dims, t),
+         dynamic ? " or smaller" : "");
+}
+
+static void print_bounds(const sconce_method_info *info) {
+  bool any = false;
+  for (uint32_t i = 0; i < info->n_inputs; i++) {
+    print_bound("input", i, &info->inputs[i], info->dynamic[i]);
+    any = any || info->dynamic[i];
+  }
+  for (uint32_t i = 0; i < info->n_outputs; i++) print_bound("output", i, &info->outputs[i], any);
+}
+
+/* "1=x.npy" is about input 1; without a number the words are about one input after another. */
+static bool target(const char **word, uint32_t *next) {
+  const size_t n = strspn(*word, "0123456789");
+  if (n == 0 || n > 6 || (*word)[n] != '=') return false;
+  *next = (uint32_t)strtoul(*word, NULL, 10);
+  *word += n + 1;
+  return true;
+}
+
+/* A word of --input, or the file of --image. */
+static int set_input(struct job *job, uint32_t i, const char *word,
+                     const struct picture_options *picture) {
   sconce_tensor tensor;
   void *data;
   sconce_error err = {0};
   if (i >= job->info->n_inputs) {
-    fprintf(stderr, "sconce: --input %s: the method has %u inputs\n", word, job->info->n_inputs);
-    return false;
+    fprintf(stderr, "sconce: %s: input %u, the method has %u input%s\n", word, i,
+            job->info->n_inputs, CLI_S(job->info->n_inputs));
+    return CLI_USAGE;
   }
   const sconce_tensor *bound = &job->info->inputs[i];
-  if (!(word ? input_make(word, bound, &tensor, &data) : input_zeros(bound, &tensor, &data)))
-    return false;
+  const int result = picture ? picture_make(word, picture, bound, &tensor, &data)
+                             : input_make(word, bound, &tensor, &data);
+  if (result != CLI_DONE) return result;
   sconce_status status = sconce_state_set_input(job->state, i, &tensor, &err);
+  char dims[128];
+  if (status == SCONCE_OK)
+    printf("input %u: %s %s from %s\n", i, sconce_dtype_name(tensor.dtype), cli_dims(dims, &tensor),
+           word);
   free(data);
-  /* A scalar that was traced keeps its value, and refuses a zero that nobody asked for. */
-  if (status == SCONCE_OK || (!word && bound->rank == 0)) return true;
-  cli_fail(&err);
-  return false;
+  job->given[i] = true;
+  return status == SCONCE_OK ? CLI_DONE : cli_fail(&err);
 }
 
-static bool set_inputs(struct job *job, const struct cli_list *words) {
-  const uint32_t given = (uint32_t)words->n;
-  for (uint32_t i = 0; i < job->info->n_inputs || i < given; i++)
-    if (!set_input(job, i, i < given ? words->items[i] : NULL)) return false;
-  return true;
-}
-
-/* ---- outputs --------------------------------------------------------------------------------- */
-
-static void print_values(const sconce_tensor *t) {
-  enum { SHOWN = 8 };
-  double low = INFINITY, high = -INFINITY, sum = 0;
-  uint64_t n = cli_numel(t), n_finite = 0;
-  for (uint64_t i = 0; i < n; i++) {
-    double v = cli_element(t, i);
-    if (!isfinite(v)) continue;
-    if (v < low) low = v;
-    if (v > high) high = v;
-    sum += v;
-    n_finite++;
+static int set_given(struct job *job, const struct cli_list *words,
+                     const struct picture_options *picture) {
+  uint32_t next = 0;
+  int result = CLI_DONE;
+  for (int i = 0; i < words->n && result == CLI_DONE; i++, next++) {
+    const char *word = words->items[i];
+    target(&word, &next);
+    result = set_input(job, next, word, picture);
   }
-  if (n_finite) printf("  min %.6g  max %.6g  mean %.6g", low, high, sum / (double)n_finite);
-  if (n_finite < n) printf("  %llu not finite", (unsigned long long)(n - n_finite));
-  fputs(n ? "\n " : "\n", stdout);
-  for (uint64_t i = 0; i < n && i < SHOWN; i++) printf(" %.6g", cli_element(t, i));
-  if (n) puts(n > SHOWN ? " …" : "");
+  return result;
 }
 
-static bool save(const char *folder, uint32_t i, const sconce_tensor *t) {
-  char path[4096];
-  int n = snprintf(path, sizeof path, "%s/output%u.npy", folder, i);
-  if (n > 0 && (size_t)n < sizeof path) return npy_write(path, t);
-  fputs("sconce: --output-dir is too long\n", stderr);
-  return false;
-}
-
-static bool show_outputs(struct job *job, const char *folder) {
-  if (folder && !console_make_folder(folder)) {
-    fprintf(stderr, "sconce: %s: %s\n", folder, strerror(errno));
-    return false;
-  }
-  for (uint32_t i = 0; i < job->info->n_outputs; i++) {
-    sconce_tensor t;
+/* Zeros of the largest dims. A scalar that was traced keeps its value, and refuses a zero. */
+static bool set_rest(struct job *job) {
+  for (uint32_t i = 0; i < job->info->n_inputs; i++) {
+    sconce_tensor tensor;
+    void *data;
     sconce_error err = {0};
-    char dims[128];
-    if (sconce_state_output(job->state, i, &t, &err) != SCONCE_OK) return !cli_fail(&err);
-    printf("output %u: %s %s", i, sconce_dtype_name(t.dtype), cli_dims(dims, &t));
-    print_values(&t);
-    if (folder && !save(folder, i, &t)) return false;
+    if (job->given[i]) continue;
+    if (!input_filled("zeros", &job->info->inputs[i], &tensor, &data)) return false;
+    sconce_status status = sconce_state_set_input(job->state, i, &tensor, &err);
+    free(data);
+    if (status != SCONCE_OK && tensor.rank) return !cli_fail(&err);
   }
   return true;
+}
+
+static int set_inputs(struct job *job, const struct options *o) {
+  int result = set_given(job, &o->images, &o->picture);
+  if (result == CLI_DONE) result = set_given(job, &o->inputs, NULL);
+  if (result == CLI_DONE && !set_rest(job)) result = CLI_FAILED;
+  return result;
 }
 
 /* ---- time and memory ------------------------------------------------------------------------- */
@@ -183,15 +199,24 @@ static bool profile(sconce_state *state, const char *path) {
 
 /* ---- the verb -------------------------------------------------------------------------------- */
 
-static int run_job(struct job *job, const struct options *o, long repeats) {
-  bool ok = set_inputs(job, &o->inputs) && run_timed(job->state, repeats) &&
-            show_outputs(job, o->output_dir);
+static int run_job(struct job *job, const struct options *o, long repeats, long top) {
+  struct outputs_desc outputs = {
+      .folder = o->output_dir, .labels_path = o->labels, .top = (uint32_t)top};
+  if (o->list) {
+    print_bounds(job->info);
+    return CLI_DONE;
+  }
+  job->given = calloc((size_t)job->info->n_inputs + 1, sizeof *job->given);
+  int result = job->given ? set_inputs(job, o) : CLI_FAILED;
+  if (result != CLI_DONE) return result;
+  bool ok =
+      run_timed(job->state, repeats) && outputs_show(job->state, job->info->n_outputs, &outputs);
   if (ok && o->stats) print_stats(job);
   if (ok && o->profile) ok = profile(job->state, o->profile);
   return ok ? CLI_DONE : CLI_FAILED;
 }
 
-static int run(const struct options *o, long repeats) {
+static int run(const struct options *o, long repeats, long top) {
   struct job job = {0};
   sconce_error err = {0};
   const struct cli_load_desc desc = {
@@ -199,32 +224,51 @@ static int run(const struct options *o, long repeats) {
   sconce_status status = cli_load(&job.load, &desc, &err);
   if (status == SCONCE_OK) status = sconce_state_open(&job.state, job.load.method, &err);
   if (status == SCONCE_OK) job.info = sconce_method_describe(job.load.method);
-  int result = status == SCONCE_OK ? run_job(&job, o, repeats) : cli_fail(&err);
+  int result = status == SCONCE_OK ? run_job(&job, o, repeats, top) : cli_fail(&err);
   sconce_state_close(job.state);
   cli_unload(&job.load);
+  free(job.given);
   return result;
 }
 
 static int check_and_run(const struct cli_verb *verb, const struct options *o) {
   long repeats = cli_number("--repeat", o->repeat, 0, 1000000);
-  if (repeats < 0) return CLI_USAGE;
+  long top = cli_number("--top", o->top, 0, 1000);
+  if (repeats < 0 || top < 0) return CLI_USAGE;
+  if (o->labels && !top) top = 5;
   if (o->words.n == 0) return cli_usage(verb, "no model to run");
   if (o->words.n > 1) return cli_usage(verb, "unexpected '%s': one model", o->words.items[1]);
-  return cli_check_program(o->words.items[0]) == CLI_DONE ? run(o, repeats) : CLI_FAILED;
+  return cli_check_program(o->words.items[0]) == CLI_DONE ? run(o, repeats, top) : CLI_FAILED;
 }
 
 int cli_run(int argc, char **argv) {
-  struct options o = {.repeat = "0"};
+  struct options o = {.repeat = "0", .top = "0"};
   const struct cli_option options[] = {
       {"", .list = &o.words},
       {"--method", "NAME", "which of its methods (default: forward)", .value = &o.method},
       {"--data", "FILE", "a .ptd file with the model's constants; may be repeated",
        .list = &o.data},
-      {"--input", "WORD",
-       "the method's inputs one after another: a .npy file, or made up in the dtype of the input: "
-       "zeros:1x3x224x224, ones:…, rand:… (the same numbers in [0, 1) each time; integers 0 or 1), "
-       "ints:1,2,3 (along the last dim); inputs that are not given are zeros of the largest dims",
+      {"--list", NULL, "say what its inputs and outputs are, and run nothing", .flag = &o.list},
+      {"--input", "[N=]WORD",
+       "input N, or the next one: a .npy file; a .bin file of bare elements; numbers, 1,2.5,3 "
+       "(along "
+       "the last dim); or made up: zeros:1x3x224x224, ones:…, range:… (0, 1, 2, …), rand:… (the "
+       "same "
+       "numbers in [0, 1) each time; integers 0 or 1), without dims in the largest ones. Inputs "
+       "that "
+       "are not given are zeros of the largest dims",
        .list = &o.inputs},
+      {"--image", "[N=]FILE",
+       "input N, or the next one, from a JPEG or PNG file: the shorter side is scaled, the middle "
+       "cut out, bytes become 0 to 1",
+       .list = &o.images},
+      {"--resize", "PIXELS", "of an image's shorter side (default: as few as fill the input)",
+       .value = &o.picture.resize},
+      {"--mean", "LIST", "is subtracted from an image, 0.485,0.456,0.406",
+       .value = &o.picture.mean},
+      {"--std", "LIST", "then it is divided by this, 0.229,0.224,0.225", .value = &o.picture.std},
+      {"--top", "K", "show the K largest values of each output", .value = &o.top},
+      {"--labels", "FILE", "their names, a line each", .value = &o.labels},
       {"--output-dir", "DIR", "writes output0.npy, output1.npy, … there", .value = &o.output_dir},
       {"--repeat", "N", "runs N times more and prints the median and the shortest time",
        .value = &o.repeat},
@@ -233,13 +277,16 @@ int cli_run(int argc, char **argv) {
        .value = &o.profile},
       CLI_DEVICE_OPTIONS(o.device),
       {0}};
-  const struct cli_verb verb = {
-      "run", "MODEL.pte [--input WORD]… [OPTION]…",
-      "Runs a method and prints what it gives: dtype, dims, range, the first values.", options};
+  const struct cli_verb verb = {"run", "MODEL.pte [--input WORD]… [--image FILE]… [OPTION]…",
+                                "Runs a method and prints what it gives: dtype, dims, range, the "
+                                "first values, or the largest "
+                                "with their names.",
+                                options};
   int result;
   if (cli_parse(argc, argv, &verb, &result)) result = check_and_run(&verb, &o);
   free(o.words.items);
   free(o.data.items);
   free(o.inputs.items);
+  free(o.images.items);
   return result;
 }

@@ -1,9 +1,11 @@
 """sconce run: inputs of every kind, .npy in and out, times and traces."""
 
+import base64
 import json
 import pathlib
 import struct
 import tempfile
+import zlib
 
 from support import ROOT, SCONCE, Skip, run
 
@@ -29,6 +31,13 @@ def read_npy(path):
 def test_inputs_that_are_not_given_are_zeros_of_the_largest_dims():
     out, _ = run(SCONCE, "run", MUL)
     assert out.startswith("output 0: float32 (8, 6)  min 0  max 0  mean 0\n"), out
+
+
+def test_words_about_inputs_and_outputs():
+    out, _ = run(SCONCE, "run", MUL, "--list")
+    assert out == "".join(f"{what}: float32 (8, 6) or smaller\n" for what in ("input 0", "input 1", "output 0")), out
+    out, _ = run(SCONCE, "run", ADD, "--list")
+    assert out.splitlines()[:2] == ["input 0: float32 (3, 5)", "input 1: float32 (5,)"], out
 
 
 def test_made_up_inputs():
@@ -92,13 +101,119 @@ def test_wrong_inputs():
         ("zeros:5",): "input 0 has rank 2, given 1",
         ("zeros:axb",): "expected dims like",
         ("zeros:3x",): "expected dims like",
-        ("ints:1,x",): "expected integers",
+        ("ints:1,x",): "expected numbers with commas",
+        ("1,,2",): "expected numbers with commas",
+        ("picture",): "neither a .npy or .bin file, numbers, zeros, ones, rand nor range",
+        ("7=zeros:1",): "input 7, the method has 2 inputs",
         ("zeros:3x5", "zeros:5", "zeros:1"): "the method has 2 inputs",
         ("/nonexistent.npy",): "No such file",
+        ("/nonexistent.bin",): "No such file",
     }
     for words, sentence in cases.items():
-        _, err = run(SCONCE, "run", ADD, *[w for word in words for w in ("--input", word)], expect=1)
+        # What no model would take is wrong usage.
+        failed = any(w in sentence for w in ("No such", "at most", "rank"))
+        words = [w for word in words for w in ("--input", word)]
+        _, err = run(SCONCE, "run", ADD, *words, expect=1 if failed else 2)
         assert sentence in err, (words, err)
+
+
+def test_numbers_ranges_and_bare_bytes():
+    out, _ = run(SCONCE, "run", MUL, "--input", "range:2x6", "--input", "1=ones:2x6")
+    assert "input 0: float32 (2, 6) from range:2x6\ninput 1: " in out and "  0 1 2 3 4 5 6 7 …" in out, out
+    out, _ = run(SCONCE, "run", ADD, "--input", "1=0.5,-1.5,1e2,0,3")
+    assert "  0.5 -1.5 100 0 3 0.5 -1.5 100 …" in out, out
+    out, _ = run(SCONCE, "run", INTS, "--input", "1,2,3,4,5,2147483647")  # as many as it has
+    assert "int64 (2, 3) from 1,2" in out, out
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "x.bin"
+        path.write_bytes(struct.pack("<12f", *range(12)))  # two rows of eight
+        out, _ = run(SCONCE, "run", MUL, "--input", path, "--input", "ones:2x6")
+        assert "input 0: float32 (2, 6)" in out and "max 11" in out, out
+        path.write_bytes(b"12345")
+        _, err = run(SCONCE, "run", MUL, "--input", path, expect=1)
+        assert "5 bytes, the input is float32 (8, 6)" in err, err
+
+
+PICTURE = ROOT / "tests/data/format/picture.pte"  # gives twice its input, (1, 3, 4, 6)
+JPEG = base64.b64decode("""/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAA0JCgsKCA0LCgsODg0PEyAVExISEyccHhcgLikxMC4pLSwzOko+MzZGNywtQFdBRkxOUlNSMj5aYVpQYEpRUk//2wBDAQ4ODhMREyYVFSZPNS01T09PT09PT09PT09PT09PT09PT09PT09PT09PT09PT09PT09PT09PT09PT09PT09PT0//wAARCAAQABgDASIAAhEBAxEB/8QAHwAAAQUBAQEBAQEAAAAAAAAAAAECAwQFBgcICQoL/8QAtRAAAgEDAwIEAwUFBAQAAAF9AQIDAAQRBRIhMUEGE1FhByJxFDKBkaEII0KxwRVS0fAkM2JyggkKFhcYGRolJicoKSo0NTY3ODk6Q0RFRkdISUpTVFVWV1hZWmNkZWZnaGlqc3R1dnd4eXqDhIWGh4iJipKTlJWWl5iZmqKjpKWmp6ipqrKztLW2t7i5usLDxMXGx8jJytLT1NXW19jZ2uHi4+Tl5ufo6erx8vP09fb3+Pn6/8QAHwEAAwEBAQEBAQEBAQAAAAAAAAECAwQFBgcICQoL/8QAtREAAgECBAQDBAcFBAQAAQJ3AAECAxEEBSExBhJBUQdhcRMiMoEIFEKRobHBCSMzUvAVYnLRChYkNOEl8RcYGRomJygpKjU2Nzg5OkNERUZHSElKU1RVVldYWVpjZGVmZ2hpanN0dXZ3eHl6goOEhYaHiImKkpOUlZaXmJmaoqOkpaanqKmqsrO0tba3uLm6wsPExcbHyMnK0tPU1dbX2Nna4uPk5ebn6Onq8vP09fb3+Pn6/9oADAMBAAIRAxEAPwDk4dP9qvQ6f/s1uw6f/s1fh0//AGa6KmNOTBZhtqYUOn/7NFdXDp/tRXFLG67n09HMPd3P/9k=""")
+
+
+def png(width, height, pixel):
+    """An RGB picture from a function of x and y."""
+    rows = b"".join(b"\0" + b"".join(bytes(pixel(x, y)) for x in range(width)) for y in range(height))
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def show_picture(data, *options, expect=0):
+    """The picture as the model got it: (3, 4, 6), in steps of 1/255; or what was complained about."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "picture"
+        path.write_bytes(data)
+        _, err = run(SCONCE, "run", PICTURE, "--image", path, "--output-dir", folder, *options, expect=expect)
+        if "this build has no lib" in err:
+            raise Skip(err)
+        if expect:
+            return err
+        values = struct.unpack("<72f", read_npy(f"{folder}/output0.npy")[1])
+        return [[[127.5 * values[24 * c + 6 * y + x] for x in range(6)] for y in range(4)] for c in range(3)]
+
+
+def test_pictures():
+    slope = png(24, 16, lambda x, y: (10 * x, 15 * y, 128))
+    # What Pillow's BILINEAR gives for the same pictures; its steps are whole.
+    red, green, blue = show_picture(slope)
+    assert all(abs(a - b) < 1 for row in red for a, b in zip(row, (19, 55, 95, 135, 175, 211))), red
+    assert all(abs(a - b) < 1 for a, b in zip((row[0] for row in green), (28, 83, 143, 197))), green
+    assert all(abs(v - 128) < 0.01 for row in blue for v in row), blue
+    red, green, blue = show_picture(JPEG)
+    assert [round(c[0][0]) for c in (red, green, blue)] == [19, 29, 125], (red, green, blue)
+    # The middle of what is larger; as it is where it fits; mean and std by channel.
+    whole = show_picture(png(10, 4, lambda x, y: (x, y, 7)))
+    assert [round(v) for v in whole[0][0]] == [2, 3, 4, 5, 6, 7], whole
+    whole = show_picture(png(8, 8, lambda x, y: (x, y, 7)), "--resize", "8")
+    assert [round(v) for v in whole[0][0]] == [1, 2, 3, 4, 5, 6] and [round(r[0]) for r in whole[1]] == [2, 3, 4, 5], whole
+    whole = show_picture(slope, "--mean", "0,0,0.5", "--std", "1,1,0.5")
+    assert abs(whole[2][0][0] / 255 - (128 / 255 - 0.5) / 0.5) < 1e-4, whole
+
+
+def test_wrong_pictures():
+    small = png(6, 4, lambda x, y: (1, 2, 3))
+    for data, options, expect, sentence in (
+            (b"GIF89a" + bytes(20), (), 1, "neither JPEG nor PNG"),
+            (small[:60], (), 1, ""),
+            (JPEG[:100], (), 1, ""),
+            (small, ("--resize", "3"), 1, "6 x 4 pixels with a shorter side of 3 do not fill 6 x 4"),
+            (small, ("--resize", "x"), 2, "--resize is 'x'"),
+            (small, ("--mean", "1,2"), 2, "--mean: expected one number or three")):
+        err = show_picture(data, *options, expect=expect)
+        assert sentence in err and len(err.splitlines()) == 1, (sentence, err)
+    _, err = run(SCONCE, "run", ADD, "--image", "x.png", expect=1)
+    assert "an input of (3, 5) is no picture" in err, err
+
+
+def test_the_largest_with_their_names():
+    with tempfile.TemporaryDirectory() as folder:
+        labels = pathlib.Path(folder) / "labels.txt"
+        labels.write_text("cat\ndog\r\nbird\nfish\ncow\n")
+        out, _ = run(SCONCE, "run", ADD, "--input", "1=1,3,2,3,0", "--input", "0=zeros", "--top", "3", "--labels", labels)
+        assert "  row 0\n   39.2 %  3         1  dog\n   39.2 %  3         3  fish\n   14.4 %  2         2  bird\n  row 1" in out, out
+        # Shares already: shown as they are.
+        out, _ = run(SCONCE, "run", ADD, "--input", "1=0.1,0.2,0.7,0,0", "--labels", labels)
+        assert "   70.0 %  0.7       2  bird" in out and out.count("cow") == 3, out
+        _, err = run(SCONCE, "run", ADD, "--labels", "/nonexistent", expect=1)
+        assert "cannot read /nonexistent: No such file" in err, err
+
+
+def test_bench_times_a_call():
+    facts = json.loads(run(SCONCE, "bench", "-m", ADD, "-r", "3", "--json")[0])
+    assert 0 < facts["shortest_us"] <= facts["call_us"] and facts["kernels"] == [], facts
+    facts = json.loads(run(SCONCE, "bench", "-m", ADD, "-r", "3", "--profile", "-o", "json")[0])
+    assert sum(k["dispatches"] for k in facts["kernels"]) == 1 and facts["pass_us"] > 0, facts
+    assert "| a call, median | " in run(SCONCE, "bench", "-m", MUL, "-r", "2")[0]
+    assert "(call_us),," in run(SCONCE, "bench", "-m", MUL, "-r", "2", "-o", "csv")[0]
 
 
 def test_wrong_usage_and_files():

@@ -10,6 +10,7 @@ portable.pte        two methods and three constant methods without any delegate:
 control.pte         a branch and a loop: MoveCall, JumpFalseCall
 weights.pte/.ptd    constants in a data file, with layouts
 delegated_ext.pte/.ptd   a delegate's constants in a data file, opaque
+picture.pte         twice a picture of (1, 3, 4, 6)
 every_kind.pte      made from portable.pte with ExecuTorch's own serializers: no header, inline constants as
                     old exporters wrote them, every kind of value and instruction, and an inline graph
                     with every kind of value and inline constants
@@ -79,6 +80,16 @@ def inline():
     program = export(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Sigmoid()), (torch.randn(2, 4),))
     lowered = to_edge_transform_and_lower(program, partitioner=[VulkanPartitioner({})])
     return lowered.to_executorch(ExecutorchBackendConfig(extract_delegate_segments=False))
+
+
+class Twice(torch.nn.Module):
+    def forward(self, x):
+        return x + x
+
+
+def picture():
+    return to_edge_transform_and_lower(export(Twice().eval(), (torch.randn(1, 3, 4, 6),)),
+                                       partitioner=[VulkanPartitioner()]).to_executorch()
 
 
 def portable():
@@ -183,7 +194,7 @@ def write_corpus():
 if __name__ == "__main__":
     torch.manual_seed(1)
     OUT.mkdir(parents=True, exist_ok=True)
-    for make in (delegated, inline, portable, control, weights, delegated_ext):
+    for make in (delegated, inline, portable, control, weights, delegated_ext, picture):
         write(make.__name__, make())
     (OUT / "every_kind.pte").write_bytes(every_kind(graph_of_every_kind()))
     (OUT / "expansion.pte").write_bytes(every_kind(graph_of_one_list()))

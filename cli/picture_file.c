@@ -1,0 +1,119 @@
+/* JPEG and PNG files through the libraries that the build found. A file is untrusted: its size in
+ * pixels is capped, and the libraries' errors become one sentence. */
+#include "cli.h"
+#include "picture.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef SCONCE_JPEG
+#include <jpeglib.h>
+#endif
+#ifdef SCONCE_PNG
+#include <png.h>
+#endif
+
+enum { PIXELS_MAX = 1 << 28 };
+
+static bool complain(const char *path, const char *what) {
+  fprintf(stderr, "sconce: %s: %s\n", path, what);
+  return false;
+}
+
+static bool allocate(struct picture *p) {
+  if (!p->width || !p->height || p->height > PIXELS_MAX / p->width) return false;
+  p->rgb = malloc((size_t)p->width * p->height * 3);
+  return p->rgb;
+}
+
+#ifdef SCONCE_JPEG
+struct jpeg {
+  struct jpeg_decompress_struct d;
+  struct jpeg_error_mgr errors;
+  jmp_buf failed;
+  char why[JMSG_LENGTH_MAX];
+};
+
+static void on_error(j_common_ptr info) {
+  struct jpeg *j = (struct jpeg *)(void *)info; /* its first member */
+  info->err->format_message(info, j->why);
+  longjmp(j->failed, 1);
+}
+
+static void on_message(j_common_ptr info) { (void)info; }
+
+/* Nothing that is changed after setjmp is a local of this function. */
+static bool read_jpeg(const uint8_t *data, size_t size, struct jpeg *j, struct picture *out) {
+  j->d.err = jpeg_std_error(&j->errors);
+  j->errors.error_exit = on_error;
+  j->errors.output_message = on_message;
+  if (setjmp(j->failed)) {
+    jpeg_destroy_decompress(&j->d);
+    return false;
+  }
+  jpeg_create_decompress(&j->d);
+  jpeg_mem_src(&j->d, data, (unsigned long)size);
+  jpeg_read_header(&j->d, TRUE);
+  j->d.out_color_space = JCS_RGB;
+  jpeg_start_decompress(&j->d);
+  out->width = j->d.output_width;
+  out->height = j->d.output_height;
+  snprintf(j->why, sizeof j->why, "too many pixels");
+  if (!allocate(out)) longjmp(j->failed, 1);
+  while (j->d.output_scanline < j->d.output_height) {
+    JSAMPROW row = out->rgb + (size_t)j->d.output_scanline * out->width * 3;
+    jpeg_read_scanlines(&j->d, &row, 1);
+  }
+  jpeg_finish_decompress(&j->d);
+  jpeg_destroy_decompress(&j->d);
+  return true;
+}
+
+static bool jpeg_picture(const char *path, const char *data, size_t size, struct picture *out) {
+  static struct jpeg j;
+  return read_jpeg((const uint8_t *)data, size, &j, out) ? true : complain(path, j.why);
+}
+#else
+static bool jpeg_picture(const char *path, const char *data, size_t size, struct picture *out) {
+  (void)data, (void)size, (void)out;
+  return complain(path, "this build has no libjpeg");
+}
+#endif
+
+#ifdef SCONCE_PNG
+/* What is transparent becomes white. */
+static bool png_picture(const char *path, const char *data, size_t size, struct picture *out) {
+  png_image image = {.version = PNG_IMAGE_VERSION};
+  static const png_color white = {255, 255, 255};
+  bool ok = png_image_begin_read_from_memory(&image, data, size);
+  out->width = image.width;
+  out->height = image.height;
+  if (ok && !allocate(out)) {
+    png_image_free(&image);
+    return complain(path, "too many pixels");
+  }
+  image.format = PNG_FORMAT_RGB;
+  if (ok) ok = png_image_finish_read(&image, &white, out->rgb, 0, NULL);
+  return ok ? true : complain(path, image.message);
+}
+#else
+static bool png_picture(const char *path, const char *data, size_t size, struct picture *out) {
+  (void)data, (void)size, (void)out;
+  return complain(path, "this build has no libpng");
+}
+#endif
+
+bool picture_read(const char *path, struct picture *out) {
+  size_t size;
+  char *data = cli_read_file(path, &size);
+  *out = (struct picture){0};
+  if (!data) return false;
+  bool ok = size > 8 && !memcmp(data, "\xff\xd8", 2)      ? jpeg_picture(path, data, size, out)
+            : size > 8 && !memcmp(data, "\x89PNG\r\n", 6) ? png_picture(path, data, size, out)
+                                                          : complain(path, "neither JPEG nor PNG");
+  free(data);
+  if (ok) return true;
+  free(out->rgb);
+  out->rgb = NULL;
+  return false;
+}
