@@ -1,5 +1,5 @@
 /* Binary operators: {operation} × {dtype} × {layout} × {shapes that broadcast}, in double. */
-#include "op.h"
+#include "oracles.h"
 
 static double add(double a, double b, double alpha) { return a + alpha * b; }
 static double sub(double a, double b, double alpha) { return a - alpha * b; }
@@ -44,16 +44,7 @@ static double modulo(double a, double b, double alpha) { return (void)alpha, a -
 static double angle(double a, double b, double alpha) { return (void)alpha, atan2(a, b); }
 static double rsub(double a, double b, double alpha) { return b - alpha * a; }
 
-enum { F32 = 1, F16 = 2, I32 = 4, BOOL = 8, NUMBERS = F32 | F16 | I32 };
-enum third { NOTHING, ALPHA, NO_MODE, FLOOR, TRUNC };
-
-static const struct operation {
-  const char *name, *row;
-  double (*oracle)(double a, double b, double alpha);
-  unsigned dtypes;
-  enum third third;
-  double rel; /* of the device's builtin, for f32 */
-} operations[] = {
+const struct oracle_binary oracles_binary[] = {
     {"aten.add.Tensor", "add", add, NUMBERS, ALPHA, 1e-6},
     {"aten::add.out", "add", add, F32, ALPHA, 1e-6},
     {"aten.sub.Tensor", "sub", sub, NUMBERS, ALPHA, 1e-6},
@@ -88,7 +79,7 @@ static const struct operation {
     {"aten.atan2.default", "atan2", angle, NUMBERS, NOTHING, 1e-5},
     {"aten.rsub.Scalar", "rsub", rsub, NUMBERS, ALPHA, 1e-6},
 };
-enum { OPERATIONS = sizeof operations / sizeof *operations };
+const size_t n_oracles_binary = sizeof oracles_binary / sizeof *oracles_binary;
 
 /* A dim of LIVE is the one that changes between calls. */
 enum { LIVE = 7, LAST_LIVE = 4 };
@@ -130,15 +121,15 @@ static double *numbers(enum vk_dtype dtype, uint64_t n, uint64_t seed, bool divi
   return x;
 }
 
-static uint32_t third_of(struct op_test *t, const struct operation *o, bool as_int, double alpha) {
+uint32_t oracle_third(struct op_test *t, const struct oracle_binary *o, bool as_int, double alpha) {
   if (o->third == ALPHA) return as_int ? op_int(t, (int64_t)alpha) : op_double(t, alpha);
   if (o->third == NO_MODE) return op_null(t);
   return op_text(t, o->third == FLOOR ? "floor" : "trunc");
 }
 
-static enum vk_dtype result_dtype(const struct operation *o, enum vk_dtype dtype) {
+enum vk_dtype oracle_result(const struct oracle_binary *o, enum vk_dtype dtype) {
   if (o->rel == 0 && (o->dtypes & BOOL)) return VK_BOOL;
-  return (o->oracle == ratio || o->oracle == angle) && dtype == VK_INT32 ? VK_FLOAT32 : dtype;
+  return (o->of == ratio || o->of == angle) && dtype == VK_INT32 ? VK_FLOAT32 : dtype;
 }
 
 /* Live dims for one call, and the broadcast of both. */
@@ -151,8 +142,9 @@ static void dims_of(size_t s, uint32_t live, uint32_t a[3], uint32_t b[3], uint3
 }
 
 static void check(struct op_test *t, uint32_t y, const uint32_t *da, const uint32_t *db,
-                  const uint32_t *dy, const double *va, const double *vb, const struct operation *o,
-                  double alpha, enum vk_dtype dtype, const char *why) {
+                  const uint32_t *dy, const double *va, const double *vb,
+                  const struct oracle_binary *o, double alpha, enum vk_dtype dtype,
+                  const char *why) {
   uint64_t n;
   const double *got = op_get(t, y, &n);
   CHECK_EQ(n, (uint64_t)dy[0] * dy[1] * dy[2]);
@@ -161,7 +153,7 @@ static void check(struct op_test *t, uint32_t y, const uint32_t *da, const uint3
     for (uint32_t c1 = 0; c1 < dy[1]; c1++)
       for (uint32_t c2 = 0; c2 < dy[2]; c2++, k++) {
         uint32_t c[3] = {c0, c1, c2};
-        want[k] = o->oracle(at(va, da, c), at(vb, db, c), alpha);
+        want[k] = o->of(at(va, da, c), at(vb, db, c), alpha);
         if (dtype == VK_INT32) want[k] = trunc(want[k]);
         if (dtype == VK_FLOAT16 && fabs(want[k]) > 65504) want[k] = copysign(INFINITY, want[k]);
       }
@@ -172,7 +164,7 @@ static void check(struct op_test *t, uint32_t y, const uint32_t *da, const uint3
   free(want);
 }
 
-static void run(const struct operation *o, size_t s, enum vk_dtype dtype, const char *force,
+static void run(const struct oracle_binary *o, size_t s, enum vk_dtype dtype, const char *force,
                 bool as_int) {
   const double alpha = as_int || dtype == VK_INT32 ? 3 : -2.5;
   struct op_test t;
@@ -180,19 +172,19 @@ static void run(const struct operation *o, size_t s, enum vk_dtype dtype, const 
   op_begin(&t);
   uint32_t da[3], db[3], dy[3];
   dims_of(s, LIVE, da, db, dy);
-  enum vk_dtype to = result_dtype(o, dtype);
+  enum vk_dtype to = oracle_result(o, dtype);
   uint32_t a = op_input(&t, dtype, da, 3), b = op_input(&t, dtype, db, 3);
   uint32_t y = op_output(&t, to, dy, 3);
   if (o->third == NOTHING)
     op_node(&t, o->name, IDS(a, b, y));
   else
-    op_node(&t, o->name, IDS(a, b, third_of(&t, o, as_int, alpha), y));
+    op_node(&t, o->name, IDS(a, b, oracle_third(&t, o, as_int, alpha), y));
   CHECK_OK(op_load(&t, force, &err), err);
   for (size_t i = 0; i < sizeof lives / sizeof *lives && !test_failed(); i++) {
     dims_of(s, lives[i], da, db, dy);
-    bool divides = o->third >= NO_MODE || o->oracle == ratio || o->oracle == power ||
-                   o->oracle == floors || o->oracle == fmods || o->oracle == modulo;
-    double *va = numbers(dtype, (uint64_t)da[0] * da[1] * da[2], 1 + i, o->oracle == power);
+    bool divides = o->third >= NO_MODE || o->of == ratio || o->of == power || o->of == floors ||
+                   o->of == fmods || o->of == modulo;
+    double *va = numbers(dtype, (uint64_t)da[0] * da[1] * da[2], 1 + i, o->of == power);
     double *vb = numbers(dtype, (uint64_t)db[0] * db[1] * db[2], 9 + i, divides);
     op_set(&t, a, da, 3, va);
     op_set(&t, b, db, 3, vb);
@@ -215,28 +207,28 @@ static const struct {
 
 /* Every row on one shape that it fits; every shape with one operation of each result. */
 static void every_row(void) {
-  for (size_t i = 0; i < OPERATIONS; i++)
+  for (size_t i = 0; i < n_oracles_binary; i++)
     for (size_t d = 0; d < 4; d++) {
-      if (!(operations[i].dtypes & dtypes[d].bit)) continue;
+      if (!(oracles_binary[i].dtypes & dtypes[d].bit)) continue;
       char name[40];
-      bool both_true = operations[i].oracle == mul && dtypes[d].dtype == VK_BOOL;
-      snprintf(name, sizeof name, "%s_%s_any", both_true ? "and" : operations[i].row,
+      bool both_true = oracles_binary[i].of == mul && dtypes[d].dtype == VK_BOOL;
+      snprintf(name, sizeof name, "%s_%s_any", both_true ? "and" : oracles_binary[i].row,
                dtypes[d].name);
-      run(&operations[i], 1, dtypes[d].dtype, NULL, false);
-      run(&operations[i], 1, dtypes[d].dtype, name, true);
+      run(&oracles_binary[i], 1, dtypes[d].dtype, NULL, false);
+      run(&oracles_binary[i], 1, dtypes[d].dtype, name, true);
     }
 }
 
 static void every_shape(void) {
   for (size_t s = 0; s < SHAPES; s++)
-    for (size_t i = 0; i < OPERATIONS; i++)
+    for (size_t i = 0; i < n_oracles_binary; i++)
       for (size_t d = 0; d < 4; d++) {
-        bool picked = operations[i].oracle == sub || operations[i].oracle == lt;
-        if (!picked || !(operations[i].dtypes & dtypes[d].bit)) continue;
+        bool picked = oracles_binary[i].of == sub || oracles_binary[i].of == lt;
+        if (!picked || !(oracles_binary[i].dtypes & dtypes[d].bit)) continue;
         char name[40];
-        snprintf(name, sizeof name, "%s_%s_any", operations[i].row, dtypes[d].name);
-        run(&operations[i], s, dtypes[d].dtype, NULL, true);
-        run(&operations[i], s, dtypes[d].dtype, name, false);
+        snprintf(name, sizeof name, "%s_%s_any", oracles_binary[i].row, dtypes[d].name);
+        run(&oracles_binary[i], s, dtypes[d].dtype, NULL, true);
+        run(&oracles_binary[i], s, dtypes[d].dtype, name, false);
       }
 }
 

@@ -1,98 +1,106 @@
 /* Moving elements: every operator's own formula, coordinate by coordinate, for every element size,
  * in one graph through several live shapes. */
-#include "op.h"
+#include "oracles.h"
 
-enum kind {
-  SLICE,
-  SELECT,
-  PERMUTE,
-  TRANSPOSE,
-  T,
-  EXPAND,
-  REPEAT,
-  FLIP,
-  PAD,
-  REFLECT,
-  NEAREST,
-  ROLL,
-  NARROW,
-  SHUFFLE,
-  UNSHUFFLE,
-  DIAGONAL,
-  STRIDED,
-  TRIL,
-  TRIU,
-};
-enum { RANK = 4, LIVE = 6 };
-#define NONE INT64_MIN
+enum { RANK = ORACLE_MOVE_RANK, LIVE = 6 };
+#define NONE ORACLE_NONE
 
-static const struct row {
-  enum kind kind;
-  const char *name;
-  uint32_t rank, x[RANK]; /* LIVE: changes between calls */
-  uint32_t n;
-  int64_t a[8];
-  const char *why;
-} rows[] = {
-    {SLICE, "aten.slice_copy.Tensor", 2, {LIVE, 8}, 4, {0, 1, NONE, 1}, "whole rows: quads"},
-    {SLICE, "aten.slice_copy.Tensor", 2, {LIVE, 7}, 4, {1, -5, -1, 2}, "from the end, in steps"},
-    {SLICE, "aten.slice_copy.Tensor", 3, {2, LIVE, 3}, 4, {-2, NONE, INT64_MAX, 1}, "to the end"},
-    {SLICE, "aten.slice_copy.Tensor", 2, {LIVE, 6}, 4, {1, 4, 2, 1}, "nothing"},
-    {SLICE, "aten.slice_copy.Tensor", 2, {LIVE, 6}, 4, {1, 2, 6, 1}, "two halves a word"},
-    {SELECT, "aten.select_copy.int", 2, {LIVE, 8}, 2, {0, -1}, "the last live row"},
-    {SELECT, "aten.select_copy.int", 3, {2, 3, LIVE}, 2, {1, 2}, "a middle dim"},
-    {SELECT, "aten.select_copy.int", 1, {5}, 2, {0, 3}, "to a scalar"},
-    {PERMUTE, "aten.permute_copy.default", 3, {LIVE, 3, 5}, 3, {2, 0, 1}, "all dims move"},
-    {PERMUTE, "aten.permute.default", 4, {2, LIVE, 3, 8}, 4, {0, 2, 1, -1}, "rows stay whole"},
-    {PERMUTE, "aten.permute_copy.default", 2, {LIVE, 4}, 2, {0, 1}, "nothing moves"},
-    {TRANSPOSE, "aten.transpose_copy.int", 3, {LIVE, 3, 5}, 2, {-1, 0}, "ends"},
-    {TRANSPOSE, "aten.transpose.int", 2, {LIVE, 5}, 2, {0, 1}, "a matrix"},
-    {T, "aten.t_copy.default", 2, {LIVE, 5}, 0, {0}, "a matrix"},
-    {EXPAND, "aten.expand_copy.default", 3, {2, 1, 5}, 4, {3, -1, 4, 5}, "a new dim and an old 1"},
-    {EXPAND, "aten.expand_copy.default", 2, {LIVE, 1}, 2, {-1, 7}, "a column, live rows"},
-    {REPEAT, "aten.repeat.default", 2, {LIVE, 3}, 3, {2, 1, 3}, "a new dim in front"},
-    {REPEAT, "aten.repeat.default", 2, {LIVE, 4}, 2, {2, 1}, "whole quads again"},
-    {FLIP, "aten.flip.default", 3, {LIVE, 3, 5}, 2, {0, -1}, "two dims"},
-    {FLIP, "aten.flip.default", 2, {LIVE, 8}, 1, {0}, "rows of quads backwards"},
-    {PAD, "aten.constant_pad_nd.default", 2, {LIVE, 5}, 4, {1, 2, 0, 1}, "odd sides"},
-    {PAD, "aten.constant_pad_nd.default", 2, {LIVE, 8}, 4, {0, 0, 2, 1}, "whole rows"},
-    {PAD, "aten.constant_pad_nd.default", 2, {LIVE, 8}, 2, {-1, -2}, "crops"},
-    {SHUFFLE, "aten.pixel_shuffle.default", 4, {1, 8, LIVE, 3}, 1, {2}, "two channels"},
-    {UNSHUFFLE, "aten.pixel_unshuffle.default", 4, {LIVE, 3, 4, 8}, 1, {2}, "three channels"},
-    {REFLECT, "aten.reflection_pad1d.default", 2, {LIVE, 5}, 2, {3, 4}, "a line, to its other end"},
-    {REFLECT, "aten.reflection_pad2d.default", 4, {LIVE, 2, 3, 4}, 4, {1, 2, 2, 0}, "a plane"},
-    {REFLECT,
+static const struct oracle_move rows[] = {
+    {MOVE_SLICE, "aten.slice_copy.Tensor", 2, {LIVE, 8}, 4, {0, 1, NONE, 1}, "whole rows: quads"},
+    {MOVE_SLICE,
+     "aten.slice_copy.Tensor",
+     2,
+     {LIVE, 7},
+     4,
+     {1, -5, -1, 2},
+     "from the end, in steps"},
+    {MOVE_SLICE,
+     "aten.slice_copy.Tensor",
+     3,
+     {2, LIVE, 3},
+     4,
+     {-2, NONE, INT64_MAX, 1},
+     "to the end"},
+    {MOVE_SLICE, "aten.slice_copy.Tensor", 2, {LIVE, 6}, 4, {1, 4, 2, 1}, "nothing"},
+    {MOVE_SLICE, "aten.slice_copy.Tensor", 2, {LIVE, 6}, 4, {1, 2, 6, 1}, "two halves a word"},
+    {MOVE_SELECT, "aten.select_copy.int", 2, {LIVE, 8}, 2, {0, -1}, "the last live row"},
+    {MOVE_SELECT, "aten.select_copy.int", 3, {2, 3, LIVE}, 2, {1, 2}, "a middle dim"},
+    {MOVE_SELECT, "aten.select_copy.int", 1, {5}, 2, {0, 3}, "to a scalar"},
+    {MOVE_PERMUTE, "aten.permute_copy.default", 3, {LIVE, 3, 5}, 3, {2, 0, 1}, "all dims move"},
+    {MOVE_PERMUTE, "aten.permute.default", 4, {2, LIVE, 3, 8}, 4, {0, 2, 1, -1}, "rows stay whole"},
+    {MOVE_PERMUTE, "aten.permute_copy.default", 2, {LIVE, 4}, 2, {0, 1}, "nothing moves"},
+    {MOVE_TRANSPOSE, "aten.transpose_copy.int", 3, {LIVE, 3, 5}, 2, {-1, 0}, "ends"},
+    {MOVE_TRANSPOSE, "aten.transpose.int", 2, {LIVE, 5}, 2, {0, 1}, "a matrix"},
+    {MOVE_T, "aten.t_copy.default", 2, {LIVE, 5}, 0, {0}, "a matrix"},
+    {MOVE_EXPAND,
+     "aten.expand_copy.default",
+     3,
+     {2, 1, 5},
+     4,
+     {3, -1, 4, 5},
+     "a new dim and an old 1"},
+    {MOVE_EXPAND, "aten.expand_copy.default", 2, {LIVE, 1}, 2, {-1, 7}, "a column, live rows"},
+    {MOVE_REPEAT, "aten.repeat.default", 2, {LIVE, 3}, 3, {2, 1, 3}, "a new dim in front"},
+    {MOVE_REPEAT, "aten.repeat.default", 2, {LIVE, 4}, 2, {2, 1}, "whole quads again"},
+    {MOVE_FLIP, "aten.flip.default", 3, {LIVE, 3, 5}, 2, {0, -1}, "two dims"},
+    {MOVE_FLIP, "aten.flip.default", 2, {LIVE, 8}, 1, {0}, "rows of quads backwards"},
+    {MOVE_PAD, "aten.constant_pad_nd.default", 2, {LIVE, 5}, 4, {1, 2, 0, 1}, "odd sides"},
+    {MOVE_PAD, "aten.constant_pad_nd.default", 2, {LIVE, 8}, 4, {0, 0, 2, 1}, "whole rows"},
+    {MOVE_PAD, "aten.constant_pad_nd.default", 2, {LIVE, 8}, 2, {-1, -2}, "crops"},
+    {MOVE_SHUFFLE, "aten.pixel_shuffle.default", 4, {1, 8, LIVE, 3}, 1, {2}, "two channels"},
+    {MOVE_UNSHUFFLE, "aten.pixel_unshuffle.default", 4, {LIVE, 3, 4, 8}, 1, {2}, "three channels"},
+    {MOVE_REFLECT,
+     "aten.reflection_pad1d.default",
+     2,
+     {LIVE, 5},
+     2,
+     {3, 4},
+     "a line, to its other end"},
+    {MOVE_REFLECT, "aten.reflection_pad2d.default", 4, {LIVE, 2, 3, 4}, 4, {1, 2, 2, 0}, "a plane"},
+    {MOVE_REFLECT,
      "aten.reflection_pad3d.default",
      4,
      {LIVE, 3, 4, 2},
      6,
      {1, 0, -1, 3, 2, 1},
      "crops too"},
-    {NEAREST, "aten.replication_pad1d.default", 3, {2, LIVE, 5}, 2, {3, 9}, "longer than the line"},
-    {NEAREST, "aten.replication_pad2d.default", 3, {2, LIVE, 4}, 4, {1, 2, 2, 1}, "a live side"},
-    {NEAREST,
+    {MOVE_NEAREST,
+     "aten.replication_pad1d.default",
+     3,
+     {2, LIVE, 5},
+     2,
+     {3, 9},
+     "longer than the line"},
+    {MOVE_NEAREST,
+     "aten.replication_pad2d.default",
+     3,
+     {2, LIVE, 4},
+     4,
+     {1, 2, 2, 1},
+     "a live side"},
+    {MOVE_NEAREST,
      "aten.replication_pad3d.default",
      4,
      {1, 3, LIVE, 2},
      6,
      {1, 0, -1, 3, 2, 1},
      "crops too"},
-    {ROLL, "aten.roll.default", 2, {LIVE, 5}, 1, {-2}, "all of it, backwards"},
-    {ROLL,
+    {MOVE_ROLL, "aten.roll.default", 2, {LIVE, 5}, 1, {-2}, "all of it, backwards"},
+    {MOVE_ROLL,
      "aten.roll.default",
      3,
      {2, LIVE, 5},
      2,
      {1, -1, 7, -8},
      "two dims, further than they are"},
-    {NARROW, "aten.narrow_copy.default", 2, {LIVE, 7}, 3, {1, 2, 4}, "a part"},
-    {NARROW, "aten.narrow_copy.default", 2, {LIVE, 8}, 3, {-1, -4, 4}, "from the end"},
-    {DIAGONAL, "aten.diagonal_copy.default", 3, {LIVE, 4, 5}, 3, {1, 1, 2}, "of the last two"},
-    {DIAGONAL, "aten.diagonal_copy.default", 3, {LIVE, 4, 5}, 3, {-2, 0, -1}, "of a live dim"},
-    {STRIDED, "aten.as_strided_copy.default", 2, {3, 5}, 5, {2, 3, 1, 4, 1}, "overlapping"},
-    {TRIL, "aten.tril.default", 3, {2, LIVE, 5}, 1, {0}, "matrices"},
-    {TRIL, "aten.tril.default", 2, {7, LIVE}, 1, {-3}, "below"},
-    {TRIU, "aten.triu.default", 3, {LIVE, 3, 7}, 1, {2}, "above"},
+    {MOVE_NARROW, "aten.narrow_copy.default", 2, {LIVE, 7}, 3, {1, 2, 4}, "a part"},
+    {MOVE_NARROW, "aten.narrow_copy.default", 2, {LIVE, 8}, 3, {-1, -4, 4}, "from the end"},
+    {MOVE_DIAGONAL, "aten.diagonal_copy.default", 3, {LIVE, 4, 5}, 3, {1, 1, 2}, "of the last two"},
+    {MOVE_DIAGONAL, "aten.diagonal_copy.default", 3, {LIVE, 4, 5}, 3, {-2, 0, -1}, "of a live dim"},
+    {MOVE_STRIDED, "aten.as_strided_copy.default", 2, {3, 5}, 5, {2, 3, 1, 4, 1}, "overlapping"},
+    {MOVE_TRIL, "aten.tril.default", 3, {2, LIVE, 5}, 1, {0}, "matrices"},
+    {MOVE_TRIL, "aten.tril.default", 2, {7, LIVE}, 1, {-3}, "below"},
+    {MOVE_TRIU, "aten.triu.default", 3, {LIVE, 3, 7}, 1, {2}, "above"},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -109,52 +117,52 @@ static int64_t slice_start(const int64_t *a, int64_t size, int64_t *length) {
   return start;
 }
 
-static uint32_t dims_of(const struct row *r, const uint32_t *x, uint32_t *y) {
+uint32_t oracle_move_dims(const struct oracle_move *r, const uint32_t *x, uint32_t *y) {
   uint32_t rank = r->rank;
   int64_t length;
   memcpy(y, x, RANK * sizeof *y);
   switch (r->kind) {
-  case SLICE:
+  case MOVE_SLICE:
     slice_start(r->a, x[wrap(r->a[0], rank)], &length);
     y[wrap(r->a[0], rank)] = (uint32_t)length;
     return rank;
-  case SELECT:
+  case MOVE_SELECT:
     for (uint32_t i = (uint32_t)r->a[0]; i + 1 < rank; i++) y[i] = x[i + 1];
     return rank - 1;
-  case PERMUTE:
+  case MOVE_PERMUTE:
     for (uint32_t i = 0; i < rank; i++) y[i] = x[wrap(r->a[i], rank)];
     return rank;
-  case TRANSPOSE:
+  case MOVE_TRANSPOSE:
     y[wrap(r->a[0], rank)] = x[wrap(r->a[1], rank)];
     y[wrap(r->a[1], rank)] = x[wrap(r->a[0], rank)];
     return rank;
-  case T:
+  case MOVE_T:
     y[0] = x[1], y[1] = x[0];
     return rank;
-  case EXPAND:
+  case MOVE_EXPAND:
     for (uint32_t i = 0; i < r->n; i++)
       y[i] = r->a[i] == -1 ? x[i - (r->n - rank)] : (uint32_t)r->a[i];
     return r->n;
-  case REPEAT:
+  case MOVE_REPEAT:
     for (uint32_t i = 0; i < r->n; i++)
       y[i] = (uint32_t)r->a[i] * (i < r->n - rank ? 1 : x[i - (r->n - rank)]);
     return r->n;
-  case PAD:
+  case MOVE_PAD:
     for (uint32_t i = 0; i < r->n / 2; i++)
       y[rank - 1 - i] = (uint32_t)((int64_t)x[rank - 1 - i] + r->a[2 * i] + r->a[2 * i + 1]);
     return rank;
-  case REFLECT:
-  case NEAREST:
+  case MOVE_REFLECT:
+  case MOVE_NEAREST:
     for (uint32_t i = 0; i < r->n / 2; i++)
       y[rank - 1 - i] = (uint32_t)((int64_t)x[rank - 1 - i] + r->a[2 * i] + r->a[2 * i + 1]);
     return rank;
-  case NARROW:
+  case MOVE_NARROW:
     y[wrap(r->a[0], rank)] = (uint32_t)r->a[2];
     return rank;
-  case UNSHUFFLE:
+  case MOVE_UNSHUFFLE:
     y[1] = x[1] * 4, y[2] = x[2] / 2, y[3] = x[3] / 2;
     return rank;
-  case DIAGONAL: {
+  case MOVE_DIAGONAL: {
     uint32_t k = 0;
     for (uint32_t i = 0; i < rank; i++)
       if (i != wrap(r->a[1], rank) && i != wrap(r->a[2], rank)) y[k++] = x[i];
@@ -164,10 +172,10 @@ static uint32_t dims_of(const struct row *r, const uint32_t *x, uint32_t *y) {
       y[k]++;
     return rank - 1;
   }
-  case STRIDED:
+  case MOVE_STRIDED:
     y[0] = (uint32_t)r->a[0], y[1] = (uint32_t)r->a[1];
     return 2;
-  case SHUFFLE:
+  case MOVE_SHUFFLE:
     y[1] = x[1] / 4, y[2] = x[2] * 2, y[3] = x[3] * 2;
     return rank;
   default:
@@ -176,53 +184,53 @@ static uint32_t dims_of(const struct row *r, const uint32_t *x, uint32_t *y) {
 }
 
 /* The coordinates in x of an element of y; false: it is filled. */
-static bool source(const struct row *r, const uint32_t *x, const uint32_t *c, int64_t *s) {
+static bool source(const struct oracle_move *r, const uint32_t *x, const uint32_t *c, int64_t *s) {
   uint32_t rank = r->rank;
   int64_t length;
   for (uint32_t i = 0; i < RANK; i++) s[i] = c[i];
   switch (r->kind) {
-  case SLICE: {
+  case MOVE_SLICE: {
     int64_t dim = wrap(r->a[0], rank);
     s[dim] = slice_start(r->a, x[dim], &length) + c[dim] * r->a[3];
     return true;
   }
-  case SELECT:
+  case MOVE_SELECT:
     for (uint32_t i = 0, k = 0; i < rank; i++)
       s[i] = i == (uint32_t)r->a[0] ? wrap(r->a[1], x[i]) : c[k++];
     return true;
-  case PERMUTE:
+  case MOVE_PERMUTE:
     for (uint32_t i = 0; i < rank; i++) s[wrap(r->a[i], rank)] = c[i];
     return true;
-  case TRANSPOSE:
+  case MOVE_TRANSPOSE:
     s[wrap(r->a[0], rank)] = c[wrap(r->a[1], rank)];
     s[wrap(r->a[1], rank)] = c[wrap(r->a[0], rank)];
     return true;
-  case T:
+  case MOVE_T:
     s[0] = c[1], s[1] = c[0];
     return true;
-  case EXPAND:
-  case REPEAT:
+  case MOVE_EXPAND:
+  case MOVE_REPEAT:
     for (uint32_t i = 0; i < rank; i++) s[i] = c[i + r->n - rank] % x[i];
     return true;
-  case FLIP:
+  case MOVE_FLIP:
     for (uint32_t i = 0; i < r->n; i++)
       s[wrap(r->a[i], rank)] = x[wrap(r->a[i], rank)] - 1 - c[wrap(r->a[i], rank)];
     return true;
-  case PAD:
+  case MOVE_PAD:
     for (uint32_t i = 0; i < r->n / 2; i++) s[rank - 1 - i] -= r->a[2 * i];
     for (uint32_t i = 0; i < rank; i++)
       if (s[i] < 0 || s[i] >= x[i]) return false;
     return true;
-  case REFLECT:
-  case NEAREST:
+  case MOVE_REFLECT:
+  case MOVE_NEAREST:
     for (uint32_t i = 0; i < r->n / 2; i++) {
       int64_t *at = &s[rank - 1 - i], last = (int64_t)x[rank - 1 - i] - 1;
       *at -= r->a[2 * i];
-      if (*at < 0) *at = r->kind == REFLECT ? -*at : 0;
-      if (*at > last) *at = r->kind == REFLECT ? 2 * last - *at : last;
+      if (*at < 0) *at = r->kind == MOVE_REFLECT ? -*at : 0;
+      if (*at > last) *at = r->kind == MOVE_REFLECT ? 2 * last - *at : last;
     }
     return true;
-  case ROLL:
+  case MOVE_ROLL:
     for (uint32_t i = 0; i < r->n && r->n == 2; i++) {
       int64_t dim = wrap(r->a[i], rank), size = x[dim];
       s[dim] = ((s[dim] - r->a[2 + i]) % size + size) % size;
@@ -233,13 +241,13 @@ static bool source(const struct row *r, const uint32_t *x, const uint32_t *c, in
       s[0] = at / x[1], s[1] = at % x[1];
     }
     return true;
-  case NARROW:
+  case MOVE_NARROW:
     s[wrap(r->a[0], rank)] += wrap(r->a[1], x[wrap(r->a[0], rank)]);
     return true;
-  case UNSHUFFLE:
+  case MOVE_UNSHUFFLE:
     s[1] = c[1] / 4, s[2] = c[2] * 2 + c[1] % 4 / 2, s[3] = c[3] * 2 + c[1] % 2;
     return true;
-  case DIAGONAL:
+  case MOVE_DIAGONAL:
     for (uint32_t i = 0, k = 0; i < rank; i++) {
       s[i] = c[rank - 2];
       if (i == wrap(r->a[1], rank))
@@ -250,15 +258,15 @@ static bool source(const struct row *r, const uint32_t *x, const uint32_t *c, in
         s[i] = c[k++];
     }
     return true;
-  case STRIDED: {
+  case MOVE_STRIDED: {
     int64_t at = c[0] * r->a[2] + c[1] * r->a[3] + r->a[4];
     s[0] = at / x[1], s[1] = at % x[1];
     return true;
   }
-  case TRIL:
-  case TRIU: {
+  case MOVE_TRIL:
+  case MOVE_TRIU: {
     int64_t right = (int64_t)c[rank - 1] - c[rank - 2];
-    return r->kind == TRIL ? right <= r->a[0] : right >= r->a[0];
+    return r->kind == MOVE_TRIL ? right <= r->a[0] : right >= r->a[0];
   }
   default:
     s[1] = c[1] * 4 + c[2] % 2 * 2 + c[3] % 2, s[2] = c[2] / 2, s[3] = c[3] / 2;
@@ -266,9 +274,8 @@ static bool source(const struct row *r, const uint32_t *x, const uint32_t *c, in
   }
 }
 
-enum { FILL = 3 };
-
-static void add_node(struct op_test *t, const struct row *r, uint32_t x, uint32_t y, bool as_int) {
+void oracle_move_node(struct op_test *t, const struct oracle_move *r, uint32_t x, uint32_t y,
+                      bool as_int) {
   uint32_t n[4];
   for (uint32_t i = 0; i < 4; i++)
     n[i] = r->a[i] == NONE                  ? op_null(t)
@@ -276,37 +283,38 @@ static void add_node(struct op_test *t, const struct row *r, uint32_t x, uint32_
                                             : op_double(t, (double)r->a[i]);
   uint32_t list = op_ints(t, r->a, r->n);
   switch (r->kind) {
-  case SLICE:
+  case MOVE_SLICE:
     op_node(t, r->name, IDS(x, n[0], n[1], n[2], n[3], y));
     break;
-  case SELECT:
-  case TRANSPOSE:
+  case MOVE_SELECT:
+  case MOVE_TRANSPOSE:
     op_node(t, r->name, IDS(x, n[0], n[1], y));
     break;
-  case T:
+  case MOVE_T:
     op_node(t, r->name, IDS(x, y));
     break;
-  case EXPAND:
+  case MOVE_EXPAND:
     op_node(t, r->name, IDS(x, list, op_bool(t, false), y));
     break;
-  case PAD:
-    op_node(t, r->name, IDS(x, list, as_int ? op_int(t, FILL) : op_double(t, FILL), y));
+  case MOVE_PAD:
+    op_node(t, r->name,
+            IDS(x, list, as_int ? op_int(t, ORACLE_FILL) : op_double(t, ORACLE_FILL), y));
     break;
-  case SHUFFLE:
-  case UNSHUFFLE:
-  case TRIL:
-  case TRIU:
+  case MOVE_SHUFFLE:
+  case MOVE_UNSHUFFLE:
+  case MOVE_TRIL:
+  case MOVE_TRIU:
     op_node(t, r->name, IDS(x, n[0], y));
     break;
-  case ROLL:
+  case MOVE_ROLL:
     op_node(t, r->name,
             IDS(x, op_ints(t, r->n == 2 ? r->a + 2 : r->a, r->n), op_ints(t, r->a, r->n & 2), y));
     break;
-  case NARROW:
-  case DIAGONAL:
+  case MOVE_NARROW:
+  case MOVE_DIAGONAL:
     op_node(t, r->name, IDS(x, n[0], n[1], n[2], y));
     break;
-  case STRIDED:
+  case MOVE_STRIDED:
     op_node(t, r->name,
             IDS(x, op_ints(t, r->a, 2), op_ints(t, r->a + 2, 2), op_int(t, r->a[4]), y));
     break;
@@ -328,8 +336,8 @@ static double *counting(uint64_t n, enum vk_dtype dtype) {
   return x;
 }
 
-static double *wanted(const struct row *r, const uint32_t *x, const double *values) {
-  uint32_t y[RANK], rank = dims_of(r, x, y), c[RANK] = {0};
+double *oracle_moved(const struct oracle_move *r, const uint32_t *x, const double *values) {
+  uint32_t y[RANK], rank = oracle_move_dims(r, x, y), c[RANK] = {0};
   uint64_t n = product(y, rank);
   double *want = malloc((size_t)(n + 1) * sizeof *want);
   for (uint64_t e = 0; e < n; e++) {
@@ -338,31 +346,31 @@ static double *wanted(const struct row *r, const uint32_t *x, const double *valu
     int64_t s[RANK];
     bool inside = source(r, x, c, s);
     for (uint32_t i = 0; i < r->rank; i++) at = at * x[i] + (uint64_t)s[i];
-    want[e] = inside ? values[at] : r->kind == PAD ? FILL : 0;
+    want[e] = inside ? values[at] : r->kind == MOVE_PAD ? ORACLE_FILL : 0;
   }
   return want;
 }
 
-static void run(const struct row *r, enum vk_dtype dtype, bool as_int) {
+static void run(const struct oracle_move *r, enum vk_dtype dtype, bool as_int) {
   static const uint32_t lives[] = {LIVE, 3, 1, 0, 5, LIVE};
   uint32_t x[RANK], y[RANK];
   struct op_test t;
   sconce_error err = {0};
   op_begin(&t);
-  uint32_t rank = dims_of(r, r->x, y);
+  uint32_t rank = oracle_move_dims(r, r->x, y);
   uint32_t in = op_input(&t, dtype, r->x, r->rank), out = op_output(&t, dtype, y, rank);
-  add_node(&t, r, in, out, as_int);
+  oracle_move_node(&t, r, in, out, as_int);
   CHECK_OK(op_load(&t, NULL, &err), err);
   for (size_t i = 0; i < sizeof lives / sizeof *lives && !test_failed(); i++) {
     for (uint32_t d = 0; d < RANK; d++) x[d] = r->x[d] == LIVE ? lives[i] : r->x[d];
-    if (r->kind == SELECT && x[r->a[0]] == 0) continue;           /* an error, see refuses */
-    if (r->kind == NEAREST && product(x, r->rank) == 0) continue; /* the same */
+    if (r->kind == MOVE_SELECT && x[r->a[0]] == 0) continue;           /* an error, see refuses */
+    if (r->kind == MOVE_NEAREST && product(x, r->rank) == 0) continue; /* the same */
     uint64_t n = product(x, r->rank), n_got;
-    double *values = counting(n, dtype), *want = wanted(r, x, values);
+    double *values = counting(n, dtype), *want = oracle_moved(r, x, values);
     op_set(&t, in, x, r->rank, values);
     CHECK_OK(op_run(&t, &err), err);
     const double *got = op_get(&t, out, &n_got);
-    rank = dims_of(r, x, y);
+    rank = oracle_move_dims(r, x, y);
     CHECK_EQ(n_got, product(y, rank));
     char what[160];
     snprintf(what, sizeof what, "%s %s: %s, live %u", r->name, vk_dtype_name(dtype), r->why,
@@ -379,7 +387,7 @@ static void every_operator(void) {
     run(&rows[i], VK_FLOAT32, true);
     run(&rows[i], VK_FLOAT16, false);
     run(&rows[i], VK_INT8, true);
-    if (rows[i].kind != PAD) run(&rows[i], VK_BOOL, true);
+    if (rows[i].kind != MOVE_PAD) run(&rows[i], VK_BOOL, true);
   }
 }
 
@@ -534,46 +542,55 @@ static void live_bounds(void) {
 
 static void refuses(void) {
   static const struct {
-    struct row row;
+    struct oracle_move row;
     uint32_t y[RANK];
     const char *fragment;
   } cases[] = {
-      {{SLICE, "aten.slice_copy.Tensor", 2, {4, 4}, 4, {0, 0, 4, 0}, ""}, {4, 4}, "a step of 0"},
-      {{SLICE, "aten.slice_copy.Tensor", 2, {4, 4}, 4, {2, 0, 4, 1}, ""},
+      {{MOVE_SLICE, "aten.slice_copy.Tensor", 2, {4, 4}, 4, {0, 0, 4, 0}, ""},
+       {4, 4},
+       "a step of 0"},
+      {{MOVE_SLICE, "aten.slice_copy.Tensor", 2, {4, 4}, 4, {2, 0, 4, 1}, ""},
        {4, 4},
        "dim 2 of a tensor"},
-      {{SELECT, "aten.select_copy.int", 2, {4, 4}, 2, {0, 4}, ""}, {4}, "index 4 of a dim of 4"},
-      {{PERMUTE, "aten.permute_copy.default", 2, {4, 4}, 2, {0, 0}, ""}, {4, 4}, "no permutation"},
-      {{REFLECT, "aten.reflection_pad1d.default", 2, {4, 4}, 2, {4, 0}, ""},
+      {{MOVE_SELECT, "aten.select_copy.int", 2, {4, 4}, 2, {0, 4}, ""},
+       {4},
+       "index 4 of a dim of 4"},
+      {{MOVE_PERMUTE, "aten.permute_copy.default", 2, {4, 4}, 2, {0, 0}, ""},
+       {4, 4},
+       "no permutation"},
+      {{MOVE_REFLECT, "aten.reflection_pad1d.default", 2, {4, 4}, 2, {4, 0}, ""},
        {4, 8},
        "a pad of 4 beside 4 elements"},
-      {{ROLL, "aten.roll.default", 2, {4, 4}, 2, {0, 2, 1, 1}, ""}, {4, 4}, "dim 2 of a tensor"},
-      {{NARROW, "aten.narrow_copy.default", 2, {4, 4}, 3, {0, 2, 3}, ""},
+      {{MOVE_ROLL, "aten.roll.default", 2, {4, 4}, 2, {0, 2, 1, 1}, ""},
+       {4, 4},
+       "dim 2 of a tensor"},
+      {{MOVE_NARROW, "aten.narrow_copy.default", 2, {4, 4}, 3, {0, 2, 3}, ""},
        {4, 4},
        "3 from 2 on, of 4"},
-      {{STRIDED, "aten.as_strided_copy.default", 2, {4, 4}, 5, {4, 4, 4, 2, 0}, ""},
+      {{MOVE_STRIDED, "aten.as_strided_copy.default", 2, {4, 4}, 5, {4, 4, 4, 2, 0}, ""},
        {4, 4},
        "reach element 18 of 16"},
-      {{DIAGONAL, "aten.diagonal_copy.default", 3, {4, 4, 4}, 3, {0, 1, 1}, ""},
+      {{MOVE_DIAGONAL, "aten.diagonal_copy.default", 3, {4, 4, 4}, 3, {0, 1, 1}, ""},
        {4, 4},
        "with itself"},
-      {{EXPAND, "aten.expand_copy.default", 2, {4, 4}, 2, {4, 8}, ""}, {4, 8}, "becomes 8"},
-      {{FLIP, "aten.flip.default", 2, {4, 4}, 2, {1, -1}, ""}, {4, 4}, "or twice"},
-      {{PAD, "aten.constant_pad_nd.default", 2, {4, 4}, 3, {1, 1, 1}, ""}, {4, 4}, "3 pads"},
-      {{SHUFFLE, "aten.pixel_shuffle.default", 3, {6, 4, 4}, 1, {2}, ""},
+      {{MOVE_EXPAND, "aten.expand_copy.default", 2, {4, 4}, 2, {4, 8}, ""}, {4, 8}, "becomes 8"},
+      {{MOVE_FLIP, "aten.flip.default", 2, {4, 4}, 2, {1, -1}, ""}, {4, 4}, "or twice"},
+      {{MOVE_PAD, "aten.constant_pad_nd.default", 2, {4, 4}, 3, {1, 1, 1}, ""}, {4, 4}, "3 pads"},
+      {{MOVE_SHUFFLE, "aten.pixel_shuffle.default", 3, {6, 4, 4}, 1, {2}, ""},
        {1, 8, 8},
        "a factor of 2"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    const struct row *r = &cases[i].row;
+    const struct oracle_move *r = &cases[i].row;
     struct op_test t;
     sconce_error err = {0};
     op_begin(&t);
     uint32_t x = op_input(&t, VK_FLOAT32, r->x, r->rank);
-    add_node(&t, r, x,
-             op_output(&t, VK_FLOAT32, cases[i].y,
-                       r->kind == SELECT || r->kind == DIAGONAL ? r->rank - 1 : r->rank),
-             true);
+    oracle_move_node(
+        &t, r, x,
+        op_output(&t, VK_FLOAT32, cases[i].y,
+                  r->kind == MOVE_SELECT || r->kind == MOVE_DIAGONAL ? r->rank - 1 : r->rank),
+        true);
     sconce_status status = op_load(&t, NULL, &err);
     if (status == SCONCE_OK) status = op_run(&t, &err);
     CHECK(status == SCONCE_BAD_GRAPH || status == SCONCE_BAD_ARGUMENT);

@@ -1,21 +1,20 @@
 /* Reductions: every set of dims, against a plain loop over all elements in double. */
-#include "op.h"
+#include "oracles.h"
 
-enum kind { SUM, MEAN, PRODUCT, MAX, MIN, ARGMAX, ARGMIN };
-enum { RANK = 3, LIVE = 5 };
+enum { RANK = ORACLE_RANK, LIVE = 5 };
 
 static const struct operation {
-  enum kind kind;
+  enum oracle_reduction kind;
   const char *name, *row;
   bool integers;
 } operations[] = {
-    {SUM, "aten.sum.dim_IntList", "sum", true},
-    {MEAN, "aten.mean.dim", "sum", false},
-    {PRODUCT, "aten.prod.dim_int", "prod", true},
-    {MAX, "aten.amax.default", "max", true},
-    {MIN, "aten.amin.default", "min", true},
-    {ARGMAX, "aten.argmax.default", "argmax", true},
-    {ARGMIN, "aten.argmin.default", "argmin", true},
+    {REDUCE_SUM, "aten.sum.dim_IntList", "sum", true},
+    {REDUCE_MEAN, "aten.mean.dim", "sum", false},
+    {REDUCE_PRODUCT, "aten.prod.dim_int", "prod", true},
+    {REDUCE_MAX, "aten.amax.default", "max", true},
+    {REDUCE_MIN, "aten.amin.default", "min", true},
+    {REDUCE_ARGMAX, "aten.argmax.default", "argmax", true},
+    {REDUCE_ARGMIN, "aten.argmin.default", "argmin", true},
 };
 
 static const struct {
@@ -33,17 +32,18 @@ static const struct {
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-static bool places(enum kind kind) { return kind >= ARGMAX; }
+static bool places(enum oracle_reduction kind) { return kind >= REDUCE_ARGMAX; }
 
-static bool one_dim(enum kind kind) { return places(kind) || kind == PRODUCT; }
+static bool one_dim(enum oracle_reduction kind) { return places(kind) || kind == REDUCE_PRODUCT; }
 
-static double reduce(enum kind kind, double so_far, double v, double *best, double place) {
-  bool more = kind == MAX || kind == ARGMAX;
+static double reduce(enum oracle_reduction kind, double so_far, double v, double *best,
+                     double place) {
+  bool more = kind == REDUCE_MAX || kind == REDUCE_ARGMAX;
   switch (kind) {
-  case SUM:
-  case MEAN:
+  case REDUCE_SUM:
+  case REDUCE_MEAN:
     return so_far + v;
-  case PRODUCT:
+  case REDUCE_PRODUCT:
     return so_far * v;
   default:
     if (isnan(*best) || (!isnan(v) && (more ? v <= *best : v >= *best))) return so_far;
@@ -53,8 +53,8 @@ static double reduce(enum kind kind, double so_far, double v, double *best, doub
 }
 
 /* want by output element; returns how many. */
-static uint64_t oracle(enum kind kind, const double *x, const uint32_t *dims, unsigned reduced,
-                       double *want) {
+uint64_t oracle_reduce(enum oracle_reduction kind, const double *x, const uint32_t *dims,
+                       unsigned reduced, double *want) {
   double best[1000], count = 1;
   uint64_t n = 1, numel = (uint64_t)dims[0] * dims[1] * dims[2];
   for (int i = 0; i < RANK; i++) {
@@ -64,8 +64,8 @@ static uint64_t oracle(enum kind kind, const double *x, const uint32_t *dims, un
       n *= dims[i];
   }
   for (uint64_t e = 0; e < n; e++) {
-    want[e] = kind == PRODUCT;
-    best[e] = kind == MAX || kind == ARGMAX ? -INFINITY : INFINITY;
+    want[e] = kind == REDUCE_PRODUCT;
+    best[e] = kind == REDUCE_MAX || kind == REDUCE_ARGMAX ? -INFINITY : INFINITY;
   }
   for (uint64_t e = 0; e < numel; e++) {
     uint32_t c[RANK] = {(uint32_t)(e / dims[2] / dims[1]), (uint32_t)(e / dims[2] % dims[1]),
@@ -77,7 +77,7 @@ static uint64_t oracle(enum kind kind, const double *x, const uint32_t *dims, un
     }
     want[at] = reduce(kind, want[at], x[e], &best[at], (double)place);
   }
-  for (uint64_t e = 0; e < n && kind == MEAN; e++) want[e] /= count;
+  for (uint64_t e = 0; e < n && kind == REDUCE_MEAN; e++) want[e] /= count;
   return n;
 }
 
@@ -87,7 +87,8 @@ static double factor(double v, enum vk_dtype dtype) {
   return fabs(v) > 0.9 ? 2 : v > 0 ? 1 : -1;
 }
 
-static uint32_t dims_arg(struct op_test *t, enum kind kind, unsigned dims, bool as_int) {
+static uint32_t dims_arg(struct op_test *t, enum oracle_reduction kind, unsigned dims,
+                         bool as_int) {
   int64_t list[RANK];
   uint32_t n = 0;
   for (int i = 0; i < RANK; i++)
@@ -100,7 +101,7 @@ static uint32_t dims_arg(struct op_test *t, enum kind kind, unsigned dims, bool 
 static void run(const struct operation *o, size_t s, enum vk_dtype dtype, const char *force) {
   static const uint32_t lives[] = {LIVE, 2, 1, LIVE};
   unsigned reduced = shapes[s].dims ? shapes[s].dims : 7;
-  if (o->kind == PRODUCT && !shapes[s].dims) return;                       /* another name */
+  if (o->kind == REDUCE_PRODUCT && !shapes[s].dims) return;                /* another name */
   if (one_dim(o->kind) && (shapes[s].dims & (shapes[s].dims - 1))) return; /* takes one dim */
   struct op_test t;
   sconce_error err = {0};
@@ -112,7 +113,7 @@ static void run(const struct operation *o, size_t s, enum vk_dtype dtype, const 
   uint32_t y = op_output(&t, places(o->kind) ? VK_INT32 : dtype, out, rank);
   uint32_t dims = dims_arg(&t, o->kind, shapes[s].dims, force == NULL),
            keep = op_bool(&t, shapes[s].keep);
-  if (o->kind <= PRODUCT)
+  if (o->kind <= REDUCE_PRODUCT)
     op_node(&t, o->name, IDS(x, dims, keep, op_null(&t), y));
   else
     op_node(&t, o->name, IDS(x, dims, keep, y));
@@ -123,13 +124,13 @@ static void run(const struct operation *o, size_t s, enum vk_dtype dtype, const 
     uint64_t n = (uint64_t)live[0] * live[1] * live[2], n_got;
     double *values = test_values(VK_FLOAT32, n, 3 + i), *want = malloc(1000 * sizeof *want);
     for (uint64_t e = 0; e < n; e++)
-      values[e] = o->kind == PRODUCT ? factor(values[e], dtype)
-                                     : round(values[e] * 20) / (dtype == VK_INT32 ? 1 : 4);
+      values[e] = o->kind == REDUCE_PRODUCT ? factor(values[e], dtype)
+                                            : round(values[e] * 20) / (dtype == VK_INT32 ? 1 : 4);
     op_set(&t, x, live, RANK, values);
     CHECK_OK(op_run(&t, &err), err);
     const double *got = op_get(&t, y, &n_got);
-    CHECK_EQ(n_got, oracle(o->kind, values, live, reduced, want));
-    double rel = o->kind > PRODUCT ? 0 : dtype == VK_FLOAT16 ? 1e-3 : 2e-6;
+    CHECK_EQ(n_got, oracle_reduce(o->kind, values, live, reduced, want));
+    double rel = o->kind > REDUCE_PRODUCT ? 0 : dtype == VK_FLOAT16 ? 1e-3 : 2e-6;
     char what[120];
     snprintf(what, sizeof what, "%s %s: %s", o->name, vk_dtype_name(dtype), shapes[s].why);
     test_close(got, want, n_got, rel, rel, what);

@@ -1,5 +1,5 @@
 /* Unary operators: {operation} × {dtype} × {live shapes}, against the mathematics in double. */
-#include "op.h"
+#include "oracles.h"
 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double rsqrt_(double x) { return 1 / sqrt(x); }
@@ -35,19 +35,7 @@ static double logit_within(double x) { return logit(fmin(fmax(x, 0.25), 0.75)); 
 static double complement(double x) { return -x - 1; }
 static double not_(double x) { return x == 0; }
 
-enum { F32 = 1, F16 = 2, I32 = 4, BOOL = 8, FLOATS = F32 | F16, NUMBERS = FLOATS | I32 };
-enum domain { ALL, POSITIVE, MODEST, UNIT, INSIDE, ABOVE_ONE };
-
-static const struct operation {
-  const char *name;
-  double (*oracle)(double x);
-  unsigned dtypes;
-  uint32_t n; /* numbers between x and the result; a NaN is Null */
-  double numbers[3];
-  enum domain domain; /* MODEST: where the device's builtin is precise */
-  const char *text;   /* instead of a number */
-  double abs, rel;    /* f32: 0 is exact */
-} operations[] = {
+const struct oracle_unary oracles_unary[] = {
     {"aten.sigmoid.default", sigmoid, FLOATS, .abs = 1e-7, .rel = 1e-5},
     {"aten.abs.default", fabs, NUMBERS},
     {"aten.exp.default", exp, FLOATS, .domain = MODEST, .rel = 1e-5},
@@ -116,14 +104,15 @@ static const struct operation {
      .abs = 1e-6,
      .rel = 1e-5},
 };
-enum { OPERATIONS = sizeof operations / sizeof *operations };
+const size_t n_oracles_unary = sizeof oracles_unary / sizeof *oracles_unary;
 
 /* Ends, ties, zeros and large numbers, then random ones. */
 static const double ends[] = {0,  -0.5, 0.5,   1.5, 2.5, 3,    -3,   2,
                               -2, 1e-4, -1e-4, 88,  -88, 1000, -1000};
 enum { ENDS = sizeof ends / sizeof *ends };
 
-static double *numbers(const struct operation *o, enum vk_dtype dtype, uint64_t n, uint64_t seed) {
+static double *numbers(const struct oracle_unary *o, enum vk_dtype dtype, uint64_t n,
+                       uint64_t seed) {
   double *x = test_values(VK_FLOAT32, n, seed);
   for (uint64_t i = 0; i < n; i++) {
     x[i] = i < ENDS && o->domain == ALL ? ends[i] : x[i] * (o->domain == MODEST ? 3 : 12);
@@ -141,7 +130,7 @@ static double *numbers(const struct operation *o, enum vk_dtype dtype, uint64_t 
   return x;
 }
 
-static void add_node(struct op_test *t, const struct operation *o, uint32_t x, uint32_t y,
+static void add_node(struct op_test *t, const struct oracle_unary *o, uint32_t x, uint32_t y,
                      bool as_int) {
   uint32_t args[5] = {x}, n = 1;
   if (o->text) args[n++] = op_text(t, o->text);
@@ -155,7 +144,7 @@ static void add_node(struct op_test *t, const struct operation *o, uint32_t x, u
   op_node(t, o->name, args, n);
 }
 
-static void run(const struct operation *o, enum vk_dtype dtype, bool as_int) {
+static void run(const struct oracle_unary *o, enum vk_dtype dtype, bool as_int) {
   bool compares = (o->dtypes & BOOL) != 0;
   enum { MOST = 9 };
   static const uint32_t lives[] = {MOST, 3, 1, 0, MOST};
@@ -173,7 +162,7 @@ static void run(const struct operation *o, enum vk_dtype dtype, bool as_int) {
     uint64_t n;
     const double *got = op_get(&t, y, &n);
     CHECK_EQ(n, lives[i] * 7);
-    for (uint64_t k = 0; k < n; k++) values[k] = o->oracle(values[k]);
+    for (uint64_t k = 0; k < n; k++) values[k] = o->of(values[k]);
     bool half = dtype == VK_FLOAT16 && !compares;
     test_close(got, values, n, o->abs + (half ? 1e-6 : 0), o->rel + (half ? 1e-3 : 0), o->name);
     free(values);
@@ -182,13 +171,13 @@ static void run(const struct operation *o, enum vk_dtype dtype, bool as_int) {
 }
 
 static void every_operation(void) {
-  for (size_t i = 0; i < OPERATIONS; i++) {
-    unsigned dtypes = operations[i].dtypes;
-    if (dtypes & F32) run(&operations[i], VK_FLOAT32, false);
-    if (dtypes & F32) run(&operations[i], VK_FLOAT32, true);
-    if (dtypes & F16) run(&operations[i], VK_FLOAT16, true);
-    if (dtypes & I32) run(&operations[i], VK_INT32, false);
-    if (dtypes & BOOL) run(&operations[i], VK_BOOL, true);
+  for (size_t i = 0; i < n_oracles_unary; i++) {
+    unsigned dtypes = oracles_unary[i].dtypes;
+    if (dtypes & F32) run(&oracles_unary[i], VK_FLOAT32, false);
+    if (dtypes & F32) run(&oracles_unary[i], VK_FLOAT32, true);
+    if (dtypes & F16) run(&oracles_unary[i], VK_FLOAT16, true);
+    if (dtypes & I32) run(&oracles_unary[i], VK_INT32, false);
+    if (dtypes & BOOL) run(&oracles_unary[i], VK_BOOL, true);
   }
 }
 
