@@ -5,7 +5,7 @@
 #   make dawn     the second WebGPU library (then SCONCE_WEBGPU=dawn)
 #   make executorch  Sconce as a delegate of ExecuTorch's own runtime; make executorch-test runs it
 #   make wheels   build/wheels, for pip
-#   make install PREFIX=/usr/local
+#   make install PREFIX=/usr/local        make deb       a Debian package, build/sconce_*.deb
 #   make web      the npm package         make web-test  in Node, Chromium and Firefox
 #   make web-demo a page that chats, on localhost
 SETUP = sh tools/setup.sh
@@ -19,7 +19,7 @@ TEST = $(if $(SHARED),SCONCE_SHARED="$(abspath $(SHARED))") python3 tools/test.p
 ET_PYTHON ?= build/executorch/venv/bin/python
 ET = build/executorch
 
-.PHONY: all program demo test test-all lint fuzz dawn executorch executorch-test install clean release asan web web-test web-demo
+.PHONY: all installed deb program demo test test-all lint fuzz dawn executorch executorch-test install clean release asan web web-test web-demo
 .PHONY: wheels
 
 all: release
@@ -28,6 +28,16 @@ release asan:
 	@$(SETUP) build
 	@cmake --preset $@ >build/$@-configure.log || { cat build/$@-configure.log; exit 1; }
 	@cmake --build --preset $@
+
+# All that is installed, and nothing more.
+installed:
+	@$(SETUP) build
+	@cmake --preset release >build/release-configure.log || { cat build/release-configure.log; exit 1; }
+	@cmake --build --preset release --target sconce sconce_shared sconce_static sconce_dev_shared sconce_dev_static pages
+
+deb: installed
+	@cd build/release && cpack -G DEB -B "$(CURDIR)/build" >deb.log || { cat deb.log; exit 1; }
+	@ls build/sconce_*.deb
 
 program:
 	@$(SETUP) build
@@ -91,7 +101,7 @@ wheels: release
 	@cmake --build --preset release --target sconce_plain
 	@python3 tools/wheels.py
 
-install: release
+install: installed
 	@cmake --install build/release --prefix "$(PREFIX)"
 
 clean:

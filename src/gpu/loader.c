@@ -28,6 +28,8 @@ static void *open_flavour(const struct flavour *flavour) {
   if (!library) library = open_in(os_module_folder, "", flavour->file);
   if (!library) library = open_in(os_module_folder, "sconce/", flavour->file); /* installed */
   if (!library) library = open_in(os_program_folder, SCONCE_LIBS_FROM_BIN, flavour->file);
+  if (!library) library = open_in(os_program_folder, "../lib/sconce/", flavour->file);
+  if (!library) library = open_in(os_program_folder, "../lib/", flavour->file);
   if (!library) library = os_library_open(flavour->file);
   return library;
 }
@@ -42,7 +44,9 @@ static sconce_status open_library(const char *name, void **out, sconce_error *er
     if (!(*f)->file || (name && *name && strcmp(name, (*f)->alias) != 0)) continue;
     *out = open_flavour(*f);
     if (*out) return SCONCE_OK;
-    return fail(err, SCONCE_NO_DEVICE, "%s is neither beside the program nor on the system: %s",
+    return fail(err, SCONCE_NO_DEVICE,
+                "%s is neither beside the program, in ../lib or ../lib/sconce of it, nor on the "
+                "system; SCONCE_WEBGPU=/path/to/it names it: %s",
                 (*f)->file, os_library_error());
   }
   *out = os_library_open(name);

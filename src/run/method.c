@@ -10,6 +10,7 @@
 #include "sconce_dev.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 /* ---- what it looks like ---------------------------------------------------------------------- */
 
@@ -167,10 +168,21 @@ static sconce_status build_bare(sconce_method *m, const char *name, sconce_error
   return draw_add(&m->graph, &m->draw, err);
 }
 
+/* As many of the names as a sentence bears. */
+static sconce_status no_method(const sconce_model *model, const char *name, sconce_error *err) {
+  char list[400] = "";
+  size_t n = 0;
+  for (uint32_t i = 0; i < model->info.n_methods && n < sizeof list - 1; i++) {
+    int more = snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", model->info.methods[i]);
+    n += more > 0 ? (size_t)more : 0;
+  }
+  return fail(err, SCONCE_BAD_ARGUMENT, "no method '%.100s'; there are: %s", name, list);
+}
+
 static sconce_status build(sconce_method *m, const char *name, sconce_error *err) {
   if (is_bare(m)) return build_bare(m, name, err);
   if (!pte_find_method(&m->model->pte, text_of(name), &m->program))
-    return fail(err, SCONCE_BAD_ARGUMENT, "no method '%s'", name);
+    return no_method(m->model, name, err);
   m->info.name = m->program.name.data;
   return program_build(&m->graph, m->model, &m->program, &m->draw, &m->wanted, err);
 }

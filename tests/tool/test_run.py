@@ -219,7 +219,7 @@ def test_bench_times_a_call():
 def test_wrong_usage_and_files():
     assert "--repeat is '-1'" in run(SCONCE, "run", ADD, "--repeat", "-1", expect=2)[1]
     assert "No such file" in run(SCONCE, "run", "/nonexistent.pte", expect=1)[1]
-    assert "no method 'backward'" in run(SCONCE, "run", ADD, "--method", "backward", expect=1)[1]
+    assert "no method 'backward'; there are: forward" in run(SCONCE, "run", ADD, "--method", "backward", expect=1)[1]
     assert "No such file" in run(SCONCE, "run", ADD, "--data", "/nonexistent.ptd", expect=1)[1]
 
 
