@@ -1,11 +1,15 @@
 """The packer, the installed tree, and what the libraries export."""
 
+import base64
+import json
 import pathlib
 import shutil
+import struct
 import subprocess
 import tempfile
+import zlib
 
-from support import ROOT, run
+from support import ROOT, Skip, run
 
 INCLUDES = ["-I", ROOT / "include", "-I", ROOT / "src"]
 
@@ -107,6 +111,53 @@ def check_examples(folder):
     lines = out.splitlines()
     weights = {line.split(": ")[1].split(" of weights")[0] for line in lines[:8]}
     assert len(weights) == 1 and len(lines) == 14, out
+
+
+GRAY_JPEG = (  # 16 x 16
+    "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDACgcHiMeGSgjISMtKygwPGRBPDc3PHtYXUlkkYCZlo+AjIqgtObDoKrarYqMyP/L2u71"
+    "////m8H////6/+b9//j/wAALCAAQABABAREA/8QAFAABAAAAAAAAAAAAAAAAAAAAAP/EABQQAQAAAAAAAAAAAAAAAAAAAAD/2gAI"
+    "AQEAAD8AAP/Z")
+
+
+def png_of(colour, width, height):
+    """A picture of one colour."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    rows = (b"\0" + bytes(colour) * width) * height
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def check_classify(classify, folder):
+    model, want = ROOT / "tests/data/format/classifier.pte", json.loads((ROOT / "tests/data/format/classifier.json").read_text())
+    labels = pathlib.Path(folder) / "labels.txt"
+    labels.write_text("".join(f"label {i}\n" for i in range(10)))
+    for width, height in ((32, 32), (131, 64), (7, 90)):
+        picture = pathlib.Path(folder) / "picture.png"
+        picture.write_bytes(png_of(want["colour"], width, height))
+        lines = run(classify, model, picture, labels)[0].splitlines()
+        found = [(int(line.split("class ")[1].split()[0]), float(line.split("%")[0])) for line in lines]
+        assert [c for c, _ in found] == [c for c, _ in want["best"]], lines
+        assert all(abs(p - q) < 0.02 for (_, p), (_, q) in zip(found, want["best"])), lines
+        assert lines[0].endswith(f"label {found[0][0]}"), lines
+    gray = pathlib.Path(folder) / "gray.jpg"
+    gray.write_bytes(base64.b64decode(GRAY_JPEG))
+    assert run(classify, model, gray)[0].count("class") == 5
+    gray.write_bytes(base64.b64decode(GRAY_JPEG)[:90])  # its tables are not whole
+    assert run(classify, model, gray, expect=1)[1]
+    assert "neither a JPEG nor a PNG" in run(classify, model, labels, expect=1)[1]
+
+
+def test_classify_says_what_pytorch_says():
+    """Of a colour, for a picture of it in any size; with labels; and files that are no pictures."""
+    headers = all(any(pathlib.Path(place, name).exists() for place in ("/usr/include", "/usr/local/include", "/opt/homebrew/include"))
+                  for name in ("jpeglib.h", "png.h"))
+    if not headers:
+        raise Skip("libjpeg or libpng is not installed")
+    with tempfile.TemporaryDirectory() as folder:
+        run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-I", ROOT / "include", ROOT / "examples/classify.c", ROOT / "build/libsconce.so",
+            f"-Wl,-rpath,{ROOT / 'build'}", "-ljpeg", "-lpng", "-lm", "-o", f"{folder}/classify")
+        check_classify(f"{folder}/classify", folder)
 
 
 def test_installed_tree_builds_the_examples():

@@ -11,11 +11,13 @@ control.pte         a branch and a loop: MoveCall, JumpFalseCall
 weights.pte/.ptd    constants in a data file, with layouts
 delegated_ext.pte/.ptd   a delegate's constants in a data file, opaque
 picture.pte         twice a picture of (1, 3, 4, 6)
+classifier.pte      a small MobileNet-like net, (1, 3, 32, 32) to 10 classes; .json: what it says of one colour
 every_kind.pte      made from portable.pte with ExecuTorch's own serializers: no header, inline constants as
                     old exporters wrote them, every kind of value and instruction, and an inline graph
                     with every kind of value and inline constants
 expansion.pte       the same with a small graph whose one list of 600 items is an argument 600 times
 """
+import json
 import pathlib
 import shutil
 import sys
@@ -90,6 +92,38 @@ class Twice(torch.nn.Module):
 def picture():
     return to_edge_transform_and_lower(export(Twice().eval(), (torch.randn(1, 3, 4, 6),)),
                                        partitioner=[VulkanPartitioner()]).to_executorch()
+
+
+class Classifier(torch.nn.Module):
+    """Strided, depthwise and pointwise convolutions, a residual, a mean and a linear."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = torch.nn.Conv2d(3, 8, 3, stride=2, padding=1)
+        self.wide = torch.nn.Conv2d(8, 24, 1)
+        self.deep = torch.nn.Conv2d(24, 24, 3, padding=1, groups=24)
+        self.narrow = torch.nn.Conv2d(24, 8, 1)
+        self.head = torch.nn.Linear(8, 10)
+
+    def forward(self, x):
+        x = torch.nn.functional.relu6(self.stem(x))
+        y = torch.nn.functional.relu6(self.deep(torch.nn.functional.relu6(self.wide(x))))
+        x = x + self.narrow(y)
+        return self.head(x.mean((2, 3))) * 8
+
+
+COLOUR = (200, 30, 60)
+
+
+def classifier():
+    torch.manual_seed(2)
+    net = Classifier().eval()
+    mean, deviation = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
+    x = ((torch.tensor(COLOUR) / 255 - mean) / deviation).reshape(1, 3, 1, 1).expand(1, 3, 32, 32).contiguous()
+    best = torch.topk(net(x).softmax(-1)[0], 5)
+    said = {"colour": COLOUR, "best": [[i, round(100 * p, 4)] for p, i in zip(best.values.tolist(), best.indices.tolist())]}
+    (OUT / "classifier.json").write_text(json.dumps(said) + "\n")
+    return to_edge_transform_and_lower(export(net, (x,)), partitioner=[VulkanPartitioner()]).to_executorch()
 
 
 def portable():
@@ -194,7 +228,7 @@ def write_corpus():
 if __name__ == "__main__":
     torch.manual_seed(1)
     OUT.mkdir(parents=True, exist_ok=True)
-    for make in (delegated, inline, portable, control, weights, delegated_ext, picture):
+    for make in (delegated, inline, portable, control, weights, delegated_ext, picture, classifier):
         write(make.__name__, make())
     (OUT / "every_kind.pte").write_bytes(every_kind(graph_of_every_kind()))
     (OUT / "expansion.pte").write_bytes(every_kind(graph_of_one_list()))
