@@ -206,7 +206,7 @@ typedef struct sconce_file {
 } sconce_file;
 
 /* Named data from elsewhere, such as another runtime's. Both are called while a method is being
- * opened and never after, on the thread that opens it. */
+ * opened, on the thread that opens it, and by sconce_device_recover; never else. */
 typedef struct sconce_named_data {
   bool (*find)(void *user, const char *key, uint64_t *size); /* false: there is none */
   /* reads at most SCONCE_PIECE_MAX bytes; anything but SCONCE_OK stops the opening */
@@ -353,10 +353,10 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_state_open(sconce_state **out, scon
 /* Gives up the calls that are running. */
 SCONCE_API void sconce_state_close(sconce_state *state);
 
-/* Copies (and converts) the data; the input keeps it for later calls too. dtype as the method says,
- * or another integer type for an integer input; the rank as it is, each dim from 0 to its bound, or
- * its bound where the input is not dynamic; size the bytes that the dims need.
- * On failure the input keeps what it had. */
+/* Copies (and converts) the data; the input keeps it for later calls too, and what it has already
+ * is not sent to the device again. dtype as the method says, or another integer type for an integer
+ * input; the rank as it is, each dim from 0 to its bound, or its bound where the input is not
+ * dynamic; size the bytes that the dims need. On failure the input keeps what it had. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_state_set_input(sconce_state *state, uint32_t i,
                                                              const sconce_tensor *tensor,
                                                              sconce_error *err);

@@ -173,6 +173,51 @@ static void dims_and_scalars_change_from_call_to_call(void) {
   close_blob(&f);
 }
 
+static uint64_t written(const struct fixture *f) {
+  return gpu_stats(f->device->gpu)->bytes_written;
+}
+
+/* Rows of x are 16 bytes; a call may write parameters too. */
+static void what_an_input_has_is_not_sent_again(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  CHECK_OK(open_blob(&f, (struct store){0}, NULL, &err), err);
+  if (f.state) {
+    CHECK_OK(call(f.state, 8, 2, &err), err);
+    uint64_t before = written(&f);
+    CHECK_OK(call(f.state, 8, 2, &err), err);
+    CHECK_EQ(written(&f), before);
+    check_result(f.state, 8, 2);
+    CHECK_OK(call(f.state, 3, 2, &err), err); /* the same bytes, fewer rows */
+    CHECK(written(&f) >= before + 3 * 16);
+    check_result(f.state, 3, 2);
+    before = written(&f);
+    CHECK_OK(call(f.state, 8, 2, &err), err);
+    CHECK(written(&f) >= before + 8 * 16);
+    check_result(f.state, 8, 2);
+  }
+  close_blob(&f);
+}
+
+/* A recovery asks for the data again. */
+static void a_lost_device_reads_named_data_again(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  CHECK_OK(open_blob(&f, (struct store){0}, NULL, &err), err);
+  if (f.state) {
+    CHECK_OK(call(f.state, 8, 2, &err), err);
+    gpu_lose(f.device->gpu);
+    CHECK_OK(sconce_device_recover(f.device, &err), err);
+    CHECK_EQ(f.store.n_found, 2);
+    CHECK_EQ(f.store.n_read, 4);
+    CHECK_OK(sconce_state_run(f.state, NULL, &err), err);
+    check_result(f.state, 8, 2);
+    CHECK_OK(call(f.state, 8, 2, &err), err);
+    check_result(f.state, 8, 2);
+  }
+  close_blob(&f);
+}
+
 static void wrong_scalars_leave_the_last_one(void) {
   struct fixture f;
   sconce_error err = {0};
@@ -251,6 +296,8 @@ static void every_failing_allocation_is_survived(void) {
 const struct test suite_delegate[] = {
     TEST(a_blob_is_a_model_with_one_method),
     TEST(dims_and_scalars_change_from_call_to_call),
+    TEST(what_an_input_has_is_not_sent_again),
+    TEST(a_lost_device_reads_named_data_again),
     TEST(wrong_scalars_leave_the_last_one),
     TEST(bad_named_data_is_an_error_at_load),
     TEST(named_data_needs_both_functions),
