@@ -257,6 +257,29 @@ def no_device_is_told():
     check("no such GPU" in done.stdout + done.stderr, done.stdout + done.stderr)
 
 
+def a_lost_device_is_replaced_at_the_next_load():
+    """What was loaded fails from then on; ExecuTorch must load it again, and finds another device."""
+    case = ROOT / "tests/data/ops/border/twice"
+    done = run_python(f"""
+import os, sys, torch, sconce_executorch
+from executorch.runtime import Runtime
+def run():
+    method = Runtime.get().load_program({str(case / "model.pte")!r}).load_method("forward")
+    try:
+        for _ in range(20):
+            method.execute((torch.ones(3, 5), torch.ones(5)))
+    except RuntimeError:
+        return "lost"
+    return "ran"
+first = run()
+del os.environ["SCONCE_LOSE_AFTER"]
+print(first, run(), file=sys.stderr)
+""", SCONCE_LOSE_AFTER="25")
+    check(done.returncode == 0, done.stdout + done.stderr)
+    check("sconce: device lost" in done.stdout + done.stderr, "nothing in the log")
+    check("lost ran" in done.stderr, done.stderr)
+
+
 def a_module_tells_a_story():
     golden = json.loads((ROOT / "models/stories15M/stories15M-4w.golden.json").read_text())
     case = next(c for c in golden["cases"] if c["name"] == "greedy-prompt")
@@ -269,7 +292,8 @@ def a_module_tells_a_story():
 
 
 def tests():
-    for function in (one_line_is_enough, a_taken_id_is_told, no_device_is_told, a_module_tells_a_story):
+    for function in (one_line_is_enough, a_taken_id_is_told, no_device_is_told,
+                     a_lost_device_is_replaced_at_the_next_load, a_module_tells_a_story):
         yield f"load/{function.__name__}", function
     yield from model_tests()
     yield from case_tests()
