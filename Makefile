@@ -2,6 +2,7 @@
 #   make          build/sconce            make test      the quick complete set, one device
 #   make demo     a story                 make test-all  every device, library and masked feature
 #   make lint     format, warnings, rules make fuzz SECONDS=60
+#   make soak MINUTES=20   endurance, under the sanitizers
 #   make dawn     the second WebGPU library (then SCONCE_WEBGPU=dawn)
 #   make executorch  Sconce as a delegate of ExecuTorch's own runtime; make executorch-test runs it
 #   make wheels   build/wheels, for pip
@@ -20,7 +21,7 @@ ET_PYTHON ?= build/executorch/venv/bin/python
 ET = build/executorch
 
 .PHONY: all installed deb program demo test test-all lint fuzz dawn executorch executorch-test install clean release asan web web-test web-demo
-.PHONY: wheels
+.PHONY: wheels soak
 
 all: release
 
@@ -66,6 +67,13 @@ fuzz:
 	@cmake --preset fuzz >build/fuzz-configure.log || { cat build/fuzz-configure.log; exit 1; }
 	@cmake --build --preset fuzz
 	@sh tools/fuzz.sh $(SECONDS) $(TARGETS)
+
+# Sessions that are told, cancelled, saved, rewound and lose their device, for so long.
+MINUTES ?= 20
+soak: asan
+	@$(SETUP) run
+	@cmake --build --preset asan --target sconce_soak
+	@cd build/asan && ./sconce_soak "$(CURDIR)/models/stories15M/stories15M-4w.pte" $(MINUTES)
 
 dawn:
 	@$(SETUP) build dawn

@@ -1,60 +1,12 @@
-/* From a file to a plan without a device, at WebGPU's default limits, with the rehearsal of a load,
- * then two calls with a third and two thirds of the dims; what the host looks at is zero. At most
- * 256 MiB, and none left. */
+/* Programs, from the file to the plan: see try_plan.h. */
 #include "mutate.h"
-#include "run/model.h"
-#include "run/rehearse.h"
-
-#include <stdlib.h>
+#include "try_plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 
-static size_t live; /* bytes not yet given back */
-static void *resize(void *user, void *block, size_t old_size, size_t size) {
-  (void)user;
-  if ((live += size - old_size) > (size_t)256 << 20) abort();
-  return size ? realloc(block, size) : (free(block), NULL);
-}
-static const sconce_allocator allocator = {.resize = resize};
-static const struct caps caps = {false,     false, false, 0,   0,     128 << 20,
-                                 256 << 20, 8,     16384, 256, 65535, 256};
-
-static sconce_status call(struct graph *g, uint32_t thirds, sconce_error *err) {
-  static const uint8_t zeros[HOST_READ_MAX];
-  graph_begin(g);
-  for (uint32_t i = 0; i < g->n_inputs; i++) {
-    struct value *v = &g->values[g->inputs[i]];
-    if (v->kind == VK_SYMINT) TRY(graph_set_symint(g, g->inputs[i], thirds, err));
-    if (v->kind != VK_TENSOR) continue;
-    uint32_t dims[RANK_MAX];
-    for (uint32_t d = 0; d < v->tensor.rank; d++)
-      dims[d] = (uint32_t)(((uint64_t)v->tensor.dim_max[d] * thirds + 2) / 3);
-    if (tensor_nbytes_max(&v->tensor) <= sizeof zeros) v->tensor.host = zeros;
-    TRY(graph_set_dims(g, g->inputs[i], dims, v->tensor.rank, err));
-  }
-  TRY(graph_plan_unseen(g, err));
-  return graph_check(g, err);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  sconce_error err;
-  sconce_model *m;
-  if (model_open(&m, &allocator, &(sconce_model_desc){.program = {.data = data, .size = size}},
-                 &err))
-    return 0;
-  struct graph g;
-  graph_init(&g, &allocator, &caps);
-  struct pte_method method = pte_method(&m->pte, data[size - 1] % m->pte.n_methods);
-  struct draw draw;
-  struct rehearsal calls;
-  if (!ptd_set_match(&m->data, &m->pte, &err) && !program_graph(&g, m, &method, &draw, &err) &&
-      !rehearse(&g, &draw, &method, &calls, &err))
-    for (uint32_t k = 1; k <= 2; k++)
-      if (call(&g, k, &err) != SCONCE_OK) graph_rollback(&g);
-  graph_free(&g);
-  sconce_model_close(m);
-  if (live) abort();
+  try_plan(data, size);
   return 0;
 }
 
