@@ -502,6 +502,7 @@ sconce_status exec_poll(struct exec *x, bool block, bool *done, sconce_error *er
       block ? gpu_read_wait(f->read, &data, err) : gpu_read_poll(f->read, &data, err);
   if (status != SCONCE_OK) {
     leave_queue(x);
+    gpu_read_end(f->read); /* where nobody may wait the read still goes on */
     f->taken = false;
     return status;
   }

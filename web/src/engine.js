@@ -149,6 +149,7 @@ export class Engine {
     const options = { signal, cache, onNotice };
     this.files = await Promise.all([program, ...data].map((file) => openSource(file, options)));
     this.check(signal);
+    if (this.files.some((file) => file.size === 0)) throw new SconceError('bad file', 'the file is empty');
     const sizes = new Float64Array(this.files.map((file) => file.size));
     this.model = this.good(this.with([sizes], (at) => this.c.web_model_begin(this.device, at, sizes.length)));
     await this.finish(() => this.c.web_model_poll(this.model), signal);
@@ -186,8 +187,8 @@ export class Engine {
       before = now;
       this.check(signal);
     }
-    const [loaded, total, kernels, allKernels] = [0, 1, 2, 3].map((i) => this.out(i));
-    onProgress?.({ loaded, total, kernels, allKernels });
+    const [total, allKernels] = [this.out(1), this.out(3)]; /* zeros are not read: done is all of it */
+    onProgress?.({ loaded: total, total, kernels: allKernels, allKernels });
   }
   async give(file, offset, size) {
     const bytes = await this.files[file].read(offset, size);
@@ -378,12 +379,16 @@ export class Engine {
     };
     try {
       this.good(this.c.web_generate_begin(session, given, ids.length, maxNew, list, stops.length, ignoreEnd ? 1 : 0), -1);
-      while (this.good(this.c.web_generate_poll(session), -1) === 0) {
-        await this.glue.event();
+      let busy = 0; /* milliseconds in the module and in WebGPU's calls; the rest is the device's */
+      for (let done = 0; !done;) {
+        const from = performance.now();
+        done = this.good(this.c.web_generate_poll(session), -1);
+        busy += performance.now() - from;
+        if (!done) await this.glue.event();
         this.check();
       }
       const [stopped, prompted, reused, made, promptSeconds, seconds] = [0, 1, 2, 3, 4, 5].map((i) => this.out(i));
-      this.last = { stop: STOPS[stopped], promptTokens: prompted, reusedTokens: reused, newTokens: made, promptSeconds, seconds };
+      this.last = { stop: STOPS[stopped], promptTokens: prompted, reusedTokens: reused, newTokens: made, promptSeconds, seconds, busySeconds: busy / 1000 };
       return this.last;
     } catch (error) {
       if (error.status === 'cancelled') throw aborted(signal);

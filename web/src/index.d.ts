@@ -89,6 +89,8 @@ export interface GenerationResult {
   newTokens: number;
   promptSeconds: number;
   seconds: number;
+  /** Of both: spent in the module and in WebGPU's calls, not waiting for the device. */
+  busySeconds: number;
 }
 
 /** Text as it comes. Leaving the loop, or the signal, stops the generation. */

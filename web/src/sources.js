@@ -63,7 +63,7 @@ async function openUrl(url, { signal, cache = true, onNotice }) {
   try {
     head = await get(url, { Range: 'bytes=0-0' }, signal);
   } catch (error) {
-    if (store?.complete() && !signal?.aborted) return new UrlSource(url, store, store.meta.size, { signal, onNotice });
+    if (store?.meta.size && !signal?.aborted) return new UrlSource(url, store, store.meta.size, { signal, onNotice });
     throw error;
   }
   const tag = head.headers.get('ETag') ?? head.headers.get('Last-Modified') ?? '';
@@ -173,10 +173,6 @@ class Store {
     } catch {
       this.meta = { hashes: [] };
     }
-  }
-  complete() {
-    const { size, hashes } = this.meta;
-    return size > 0 && hashes.filter(Boolean).length === Math.ceil(size / BLOCK);
   }
   /* What was kept of another version of the file is of no use. */
   async begin(url, size, tag) {

@@ -211,10 +211,76 @@ async function inBrowser(name, launch, tokens) {
   site.close();
 }
 
+/* ---- the page, as a person uses it ------------------------------------------------------------- */
+
+async function onThePage() {
+  const out = path.join(ROOT, 'build/web/shots');
+  fs.mkdirSync(out, { recursive: true });
+  const site = await serve({ '/': path.join(ROOT, 'build/web/demo') });
+  const browser = await browsers.chromium();
+  const { page } = await browser.open(`${site.url}/`, { viewport: { width: 1000, height: 720 } });
+  page.setDefaultTimeout(300000);
+  const shot = (name) => page.screenshot({ path: path.join(out, `${name}.png`) });
+  await test('demo: load the story model, chat with the keyboard', async () => {
+    await page.click('#story');
+    await page.waitForSelector('#send:enabled');
+    await page.click('#settings-button');
+    await page.fill('#max-new', '24');
+    await page.fill('#temperature', '0');
+    await page.click('#settings-button');
+    await page.fill('#prompt', 'Once upon a time');
+    await page.press('#prompt', 'Enter');
+    await page.waitForFunction(() => /tokens\/s; prompt/.test(document.getElementById('speed').textContent));
+    assert.match(await page.textContent('#messages li:last-child'), /^Once upon a time, there was a little girl named Lily/);
+    await shot('desktop');
+    return page.textContent('#speed');
+  });
+  await test('demo: stop in the middle', async () => {
+    await page.fill('#prompt', 'Tom');
+    await page.press('#prompt', 'Enter');
+    await page.waitForFunction(() => document.querySelector('#messages li:last-child').textContent.length > 'Tom'.length);
+    await page.click('#stop');
+    await page.waitForSelector('#send:visible');
+  });
+  await test('demo: any model on the run tab', async () => {
+    await page.click('#tab-run');
+    await page.setInputFiles('#run-files', path.join(ROOT, 'tests/data/goldens/toy.pte'));
+    await page.waitForSelector('#run-form button:visible');
+    await page.click('#run-form button');
+    await page.waitForSelector('.tensor');
+    assert.match(await page.textContent('.tensor strong'), /output 0: float32 \[1,7,8\]/);
+    await shot('run');
+  });
+  await test('demo: a wrong file has a sentence and a way on', async () => {
+    await page.setInputFiles('#run-files', { name: 'x.pte', mimeType: '', buffer: Buffer.alloc(5000, 7) });
+    await page.waitForSelector('#notice:visible');
+    assert.match(await page.textContent('#notice'), /exported/);
+  });
+  await test('demo: phone, dark, offline after the first visit', async () => {
+    await page.setViewportSize({ width: 390, height: 780 });
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.waitForFunction(() => navigator.serviceWorker.controller || navigator.serviceWorker.ready.then(() => true));
+    await page.waitForTimeout(1000);
+    await page.context().setOffline(true);
+    await page.reload();
+    await page.waitForSelector('#story');
+    await shot('phone-offline');
+    await page.click('#story'); /* the model was kept: it loads without a network */
+    await page.waitForSelector('#send:enabled');
+    await page.context().setOffline(false);
+    await page.click('#tab-check');
+    await page.waitForTimeout(300);
+    await shot('phone-check');
+  });
+  await browser.close();
+  site.close();
+}
+
 const parts = process.argv.slice(2);
 const wanted = (part) => parts.length === 0 || parts.includes(part);
 if (wanted('node')) await inNode();
 if (wanted('chromium')) await inBrowser('chromium', browsers.chromium, 32);
 if (wanted('firefox')) await inBrowser('firefox', browsers.firefox, 16);
+if (wanted('demo')) await onThePage();
 console.log(failed ? `${failed} failed` : 'all passed');
 process.exit(failed ? 1 : 0);

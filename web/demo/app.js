@@ -1,0 +1,369 @@
+/* The page: three tabs over the package. */
+import { Sconce } from './sconce/index.js';
+
+const $ = (id) => document.getElementById(id);
+const STORY = ['models/stories15M-4w.pte', 'models/tokenizer.bin'];
+const GREEDY = 'Once upon a time'; /* the check's prompt, and what must follow */
+const FOLLOWS = ', there was a little girl named Lily. She loved';
+const size = (bytes) => (bytes >= 1e9 ? `${(bytes / 1e9).toFixed(2)} GB` : bytes >= 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${Math.ceil(bytes / 1e3)} KB`);
+
+function notice(text) {
+  $('notice').textContent = text ?? '';
+  $('notice').hidden = !text;
+}
+/* A sentence, and a way on. */
+function explain(error) {
+  if (error?.name === 'AbortError') return;
+  const text = error?.message ?? String(error);
+  notice(`${text[0].toUpperCase()}${text.slice(1)}.${error?.advice ? `\n${error.advice}` : ''}`);
+}
+
+/* ---- tabs -------------------------------------------------------------------------------------- */
+
+const tabs = [...document.querySelectorAll('[role=tab]')];
+function show(tab) {
+  for (const other of tabs) {
+    const on = other === tab;
+    other.setAttribute('aria-selected', on);
+    other.tabIndex = on ? 0 : -1;
+    $(other.getAttribute('aria-controls')).hidden = !on;
+  }
+}
+for (const tab of tabs) {
+  tab.onclick = () => show(tab);
+  tab.onkeydown = ({ key }) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[key];
+    if (!step) return;
+    const next = tabs[(tabs.indexOf(tab) + step + tabs.length) % tabs.length];
+    show(next);
+    next.focus();
+  };
+}
+
+/* ---- chat -------------------------------------------------------------------------------------- */
+
+const chat = { model: null, messages: [], plain: true, control: null, loading: null };
+
+/* Which of the files is what. */
+function sort(files) {
+  const by = (test) => files.filter((file) => test(file.name.toLowerCase()));
+  const config = by((n) => n.endsWith('tokenizer_config.json'))[0];
+  return {
+    program: by((n) => n.endsWith('.pte'))[0],
+    data: by((n) => n.endsWith('.ptd')),
+    tokenizerConfig: config,
+    tokenizer: by((n) => (n.endsWith('.json') || n.endsWith('.model') || n.endsWith('.bin')) && !n.endsWith('tokenizer_config.json'))[0],
+  };
+}
+
+function progress(bar, about) {
+  return ({ loaded, total, kernels, allKernels }) => {
+    bar.value = (loaded + kernels * 2e5) / (total + allKernels * 2e5 || 1);
+    about.textContent = loaded < total ? `${size(loaded)} of ${size(total)}` : `preparing the GPU: ${kernels} of ${allKernels} kernels`;
+  };
+}
+
+async function load(name, { program, ...options }) {
+  notice();
+  if (!program) return notice('None of these files is a .pte model.\nChoose the .pte file and its tokenizer together.');
+  chat.loading?.abort();
+  const control = (chat.loading = new AbortController());
+  const busy = (on) => {
+    $('progress').hidden = $('cancel').hidden = !on;
+    $('story').hidden = $('pick').hidden = on;
+  };
+  busy(true);
+  $('model-name').textContent = name;
+  try {
+    await chat.model?.dispose();
+    chat.model = null;
+    ready(false);
+    const started = performance.now();
+    chat.model = await Sconce.load(program, { ...options, signal: control.signal, onProgress: progress($('progress'), $('model-about')), onNotice: notice });
+    const about = chat.model.about;
+    chat.plain = !about.tokenizer?.chatTemplate;
+    $('model-about').textContent = `${size(about.size)}, ready in ${((performance.now() - started) / 1000).toFixed(1)} s${about.device.software ? ', on a software device' : ''}`;
+    if (!about.tokenizer) notice('This model came without a tokenizer, so it cannot chat.\nChoose its tokenizer together with it, or use the Run tab.');
+    chat.model.lost.then(({ message }) => {
+      ready(false);
+      notice(`The GPU was lost: ${message || 'no reason given'}.\nLoad the model again.`);
+    });
+    restart();
+    ready(!!about.tokenizer);
+    $('prompt').placeholder = chat.plain ? 'Once upon a time' : 'Write a message';
+    $('prompt').focus();
+  } catch (error) {
+    $('model-name').textContent = 'No model yet';
+    $('model-about').textContent = 'Everything runs on this device. Nothing you write leaves it.';
+    explain(error);
+  } finally {
+    busy(false);
+    showKept();
+  }
+}
+
+function ready(on) {
+  for (const id of ['prompt', 'send', 'clear']) $(id).disabled = !on;
+}
+function restart() {
+  chat.messages = [];
+  $('messages').replaceChildren();
+  $('speed').textContent = '';
+  $('copy').disabled = true;
+}
+function bubble(role, text) {
+  const item = document.createElement('li');
+  item.className = role;
+  item.textContent = text;
+  $('messages').append(item);
+  item.scrollIntoView({ block: 'end' });
+  return item;
+}
+
+function options() {
+  const number = (id) => Number($(id).value);
+  return { temperature: number('temperature'), topP: number('top-p'), maxNew: number('max-new'), seed: Math.max(0, Math.floor(number('seed'))) };
+}
+function begin(text, signal) {
+  if (chat.plain) return chat.model.generate(text, { ...options(), signal });
+  const system = $('system').value.trim();
+  const messages = [...(system ? [{ role: 'system', content: system }] : []), ...chat.messages, { role: 'user', content: text }];
+  return chat.model.chat(messages, { ...options(), signal });
+}
+
+async function ask(text) {
+  notice();
+  bubble('user', text);
+  const item = bubble('assistant busy', chat.plain ? text : '');
+  const control = (chat.control = new AbortController());
+  $('send').hidden = true;
+  $('stop').hidden = false;
+  let answer = '';
+  let count = 0;
+  let first = 0;
+  try {
+    const generation = begin(text, control.signal);
+    for await (const part of generation) {
+      answer += part.text;
+      count++;
+      first ||= performance.now();
+      item.textContent = (chat.plain ? text : '') + answer;
+      if (count > 1) $('speed').textContent = `${((count - 1) / ((performance.now() - first) / 1000)).toFixed(1)} tokens/s`;
+      if ($('messages').scrollHeight - $('messages').scrollTop - $('messages').clientHeight < 120) item.scrollIntoView({ block: 'end' });
+    }
+    const r = generation.result;
+    $('speed').textContent = `${r.newTokens} tokens, ${(r.newTokens / r.seconds).toFixed(1)} tokens/s; prompt of ${r.promptTokens} (${r.reusedTokens} kept) in ${r.promptSeconds.toFixed(2)} s`;
+  } catch (error) {
+    explain(error);
+  } finally {
+    item.classList.remove('busy');
+    chat.messages.push({ role: 'user', content: text }, { role: 'assistant', content: answer });
+    $('send').hidden = false;
+    $('stop').hidden = true;
+    $('copy').disabled = false;
+    $('prompt').focus();
+  }
+}
+
+$('ask').onsubmit = (event) => {
+  event.preventDefault();
+  const text = $('prompt').value.trim() || (chat.plain ? $('prompt').placeholder : '');
+  if (!text || $('send').hidden || $('send').disabled) return;
+  $('prompt').value = '';
+  ask(text);
+};
+$('prompt').onkeydown = (event) => {
+  if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+    event.preventDefault();
+    $('ask').requestSubmit();
+  }
+};
+document.addEventListener('keydown', ({ key }) => {
+  if (key === 'Escape') chat.control?.abort();
+});
+$('stop').onclick = () => chat.control?.abort();
+$('cancel').onclick = () => chat.loading?.abort();
+$('clear').onclick = async () => {
+  chat.control?.abort();
+  await chat.model.reset().catch(explain);
+  restart();
+};
+async function copy(button, text) {
+  await navigator.clipboard.writeText(text);
+  const before = button.textContent;
+  button.textContent = 'Copied';
+  setTimeout(() => (button.textContent = before), 1200);
+}
+$('copy').onclick = () => copy($('copy'), [...$('messages').children].map((item) => item.textContent).join('\n\n')).catch(explain);
+$('settings-button').onclick = () => {
+  $('settings').hidden = !$('settings').hidden;
+  $('settings-button').setAttribute('aria-expanded', !$('settings').hidden);
+};
+$('story').onclick = () => load('stories15M', { program: STORY[0], tokenizer: STORY[1] });
+$('pick').onclick = () => $('files').click();
+$('files').onchange = () => {
+  const files = [...$('files').files];
+  const sorted = sort(files);
+  load(sorted.program?.name ?? '', sorted);
+};
+
+async function showKept() {
+  const list = await Sconce.kept().catch(() => []);
+  const bytes = list.reduce((sum, entry) => sum + entry.kept, 0);
+  $('kept').textContent = list.length ? `${list.length} model file${list.length > 1 ? 's' : ''} kept on this device, ${size(bytes)}` : 'No model files are kept on this device';
+  $('forget').disabled = !list.length;
+}
+$('forget').onclick = async () => {
+  await Sconce.forget();
+  showKept();
+};
+
+for (const type of ['dragover', 'dragleave', 'drop'])
+  document.addEventListener(type, (event) => {
+    event.preventDefault();
+    $('drop').hidden = type !== 'dragover';
+    if (type !== 'drop') return;
+    const sorted = sort([...event.dataTransfer.files]);
+    if ($('run').hidden) load(sorted.program?.name ?? '', sorted);
+    else loadRun(sorted);
+  });
+
+/* ---- run --------------------------------------------------------------------------------------- */
+
+let runner = null;
+
+async function loadRun({ program, ...options }) {
+  notice();
+  if (!program) return notice('None of these files is a .pte model.');
+  $('run-progress').hidden = false;
+  try {
+    await runner?.dispose();
+    runner = await Sconce.load(program, { ...options, onProgress: progress($('run-progress'), $('run-about')), onNotice: notice });
+    $('run-name').textContent = program.name;
+    $('method').replaceChildren(...Object.keys(runner.methods).map((name) => new Option(name)));
+    if (runner.methods.forward) $('method').value = 'forward';
+    $('outputs').replaceChildren();
+    $('run-form').hidden = false;
+    await chooseMethod();
+    $('run-about').textContent = `${size(runner.about.size)}, ${Object.keys(runner.methods).length === 1 ? 'one method' : `${Object.keys(runner.methods).length} methods`}`;
+  } catch (error) {
+    explain(error);
+  } finally {
+    $('run-progress').hidden = true;
+  }
+}
+async function chooseMethod() {
+  const method = await runner.open($('method').value);
+  $('inputs').replaceChildren(...method.inputs.map((input, i) => {
+    const label = document.createElement('label');
+    label.textContent = `input ${i}: ${input.dtype} [${input.dims}]${input.dynamic ? ', or smaller' : ''}`;
+    const field = document.createElement('input');
+    field.placeholder = 'zeros, ones, random, or numbers: 1 2 3';
+    field.value = /int/.test(input.dtype) ? 'zeros' : 'random';
+    label.append(field);
+    return label;
+  }));
+}
+function values(text, input) {
+  const count = input.dims.reduce((a, b) => a * b, 1);
+  const make = { zeros: () => 0, ones: () => 1, random: () => Math.random() }[text.trim()];
+  return make ? { data: Array.from({ length: count }, make), dims: input.dims } : text.trim().split(/[\s,]+/).map(Number);
+}
+/* A picture where one suits: the last two dims, at most 512 a side. */
+function picture({ dims, data }) {
+  const [h, w] = dims.slice(-2);
+  if (!(w > 1 && h > 1 && w <= 512 && h <= 512)) return null;
+  const numbers = Array.from(data.slice(0, w * h), Number);
+  const low = Math.min(...numbers);
+  const range = Math.max(...numbers) - low || 1;
+  const canvas = Object.assign(document.createElement('canvas'), { width: w, height: h });
+  canvas.style.width = `${Math.min(480, w * Math.max(1, Math.floor(240 / w)))}px`;
+  const image = new ImageData(w, h);
+  numbers.forEach((v, i) => image.data.set([0, 0, 0].fill(((v - low) / range) * 255).concat(255), 4 * i));
+  canvas.getContext('2d').putImageData(image, 0, 0);
+  return canvas;
+}
+function tensor(y, i) {
+  const box = document.createElement('div');
+  box.className = 'tensor';
+  box.innerHTML = '<strong></strong><code></code>';
+  box.firstChild.textContent = `output ${i}: ${y.dtype} [${y.dims}]`;
+  const first = Array.from(y.data.slice(0, 64), (v) => (typeof v === 'bigint' || Number.isInteger(v) ? String(v) : v.toPrecision(6)));
+  box.lastChild.textContent = first.join('  ') + (y.data.length > 64 ? '  …' : '');
+  const canvas = picture(y);
+  if (canvas) box.append(canvas);
+  return box;
+}
+$('run-pick').onclick = () => $('run-files').click();
+$('run-files').onchange = () => loadRun(sort([...$('run-files').files]));
+$('method').onchange = () => chooseMethod().catch(explain);
+$('run-form').onsubmit = async (event) => {
+  event.preventDefault();
+  notice();
+  try {
+    const method = runner.methods[$('method').value];
+    const fields = [...$('inputs').querySelectorAll('input')];
+    const started = performance.now();
+    const outputs = await runner.run(fields.map((field, i) => values(field.value, method.inputs[i])), { method: $('method').value });
+    $('run-time').textContent = `${(performance.now() - started).toFixed(1)} ms`;
+    $('outputs').replaceChildren(...outputs.map(tensor));
+  } catch (error) {
+    explain(error);
+  }
+};
+
+/* ---- check ------------------------------------------------------------------------------------- */
+
+$('check-start').onclick = async () => {
+  notice();
+  $('check-start').disabled = true;
+  const lines = [];
+  const say = (line) => {
+    lines.push(line);
+    $('report').textContent = lines.join('\n');
+  };
+  try {
+    say(`browser      ${navigator.userAgent}`);
+    const found = await Sconce.check();
+    if (!found.ok) {
+      say(`WebGPU       no: ${found.reason}`);
+      say(`             ${found.advice}`);
+      return;
+    }
+    say(`GPU          ${Object.values(found.adapter).filter(Boolean).join(', ') || 'the browser does not say'}`);
+    say(`features     ${found.features.join(' ')}`);
+    for (const [name, value] of Object.entries(found.limits)) say(`limit        ${name} ${value}`);
+    const room = await navigator.storage?.estimate?.();
+    if (room) say(`storage      ${size(room.quota - room.usage)} free of ${size(room.quota)}`);
+    say('model        loading stories15M');
+    const started = performance.now();
+    const model = await Sconce.load(STORY[0], { tokenizer: STORY[1] });
+    say(`loaded       ${((performance.now() - started) / 1000).toFixed(1)} s`);
+    const { f16, subgroups, subgroupMin, subgroupMax } = model.device;
+    say(`in use       f16 ${f16 ? 'yes' : 'no'}, subgroups ${subgroups ? `${subgroupMin}–${subgroupMax}` : 'no'}`);
+    const generation = model.generate(GREEDY, { maxNew: 12 });
+    const text = await generation.text();
+    say(`tokens       ${text === FOLLOWS ? 'right, all 12' : `WRONG: '${text}', expected '${FOLLOWS}'`}`);
+    const { newTokens, seconds, promptSeconds } = generation.result;
+    say(`speed        ${(newTokens / seconds).toFixed(1)} tokens/s, prompt ${(promptSeconds * 1000).toFixed(0)} ms`);
+    await model.dispose();
+  } catch (error) {
+    say(`failed       ${error.status ? `${error.status}: ` : ''}${error.message}`);
+    if (error.advice) say(`             ${error.advice}`);
+  } finally {
+    $('check-start').disabled = false;
+    $('check-copy').disabled = false;
+  }
+};
+$('check-copy').onclick = () => copy($('check-copy'), $('report').textContent).catch(explain);
+
+/* ---- start ------------------------------------------------------------------------------------- */
+
+navigator.serviceWorker?.register('sw.js').catch(() => {});
+showKept();
+Sconce.check().then((found) => {
+  if (!found.ok) {
+    $('story').disabled = $('pick').disabled = true;
+    notice(`${found.reason[0].toUpperCase()}${found.reason.slice(1)}.\n${found.advice}`);
+  }
+});
