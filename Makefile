@@ -105,8 +105,8 @@ web-demo: web
 	@python3 web/assemble.py --demo build/web/package build/web/demo
 	@python3 web/demo/serve.py build/web/demo
 
+# With `make windows macos aarch64` before it, for those too.
 wheels: release
-	@cmake --build --preset release --target sconce_plain
 	@python3 tools/wheels.py
 
 install: installed

@@ -4,7 +4,8 @@
     tools/wheels.py [--out FOLDER] [--from FOLDER]
 
 --from is a folder with what was built for one platform: libsconce_dev, plain/sconce (the target sconce_plain) and
-libwgpu_native, under the names that they have there; default build. The wheel goes to build/wheels. The same files give
+libwgpu_native, under the names that they have there. Without it there is a wheel for this system and for each other one
+whose preset is configured below build (`make windows` and the like). Wheels go to build/wheels. The same files give
 the same bytes. The tag says what the binaries need, read from them: the newest glibc symbol, or the oldest macOS.
 """
 
@@ -14,11 +15,13 @@ import hashlib
 import pathlib
 import re
 import struct
+import subprocess
 import sys
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python/sconce"
+PRESETS = ("release", "aarch64", "windows", "macos-arm64", "macos-x86_64")
 DATE = (1980, 1, 1, 0, 0, 0)  # the first that a zip can have
 # Names in a build folder, by the library that tells the platform.
 PARTS = {
@@ -198,12 +201,24 @@ def build(folder, out):
     return path
 
 
+def built_here():
+    """Folders of the systems that this checkout is configured for, with their parts built."""
+    for preset in PRESETS:
+        tree = ROOT / "build" / preset
+        if (tree / "CMakeCache.txt").exists():
+            done = subprocess.run(["cmake", "--build", tree, "--target", "sconce_plain", "sconce_dev_shared"],
+                                  capture_output=True, text=True)
+            if done.returncode:
+                fail(f"building {preset} failed\n{done.stdout}")
+            yield tree if preset != "release" else ROOT / "build"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/wheels")
     parser.add_argument("--from", dest="source", type=pathlib.Path, action="append")
     options = parser.parse_args()
-    for folder in options.source or [ROOT / "build"]:
+    for folder in options.source or built_here():
         path = build(folder, options.out)
         shown = path.relative_to(ROOT) if ROOT in path.parents else path
         print(f"{shown}, {path.stat().st_size / 2**20:.1f} MiB")
