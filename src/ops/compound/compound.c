@@ -67,12 +67,11 @@ static sconce_status stack(const struct expansion *x) {
   for (; n < MOST && expand_item(x, 0, n) != NO_VALUE; n++) {
     TRY(expand_given(x, 2, &y));
     struct tensor one = *y;
-    const struct value *dim = x->args[1] == NO_VALUE ? NULL : &x->g->values[x->args[1]];
-    if (!dim || dim->kind != VK_INT || one.rank == 0)
-      return fail(x->err, SCONCE_UNSUPPORTED, "a stack along a dim that is no number");
-    const int64_t at = dim->i < 0 ? dim->i + one.rank : dim->i;
+    int64_t dim;
+    TRY(expand_int(x, 1, &dim));
+    const int64_t at = dim < 0 ? dim + one.rank : dim;
     if (at < 0 || at >= one.rank)
-      return fail(x->err, SCONCE_BAD_GRAPH, "dim %d of rank %u", (int)dim->i, one.rank);
+      return fail(x->err, SCONCE_BAD_GRAPH, "dim %d of rank %u", (int)dim, one.rank);
     one.dim_max[at] = 1;
     TRY(expand_tensor(x, one.dtype, &one, &ids[n]));
     TRY(ADD("aten.unsqueeze_copy.default", expand_item(x, 0, n), x->args[1], ids[n]));
@@ -100,12 +99,11 @@ static sconce_status glu(const struct expansion *x) {
   uint32_t half[2], gate, list, sizes, number;
   TRY(expand_given(x, 0, &from));
   TRY(expand_given(x, 2, &y));
-  const struct value *dim = x->args[1] == NO_VALUE ? NULL : &x->g->values[x->args[1]];
-  if (!dim || dim->kind != VK_INT || from->rank == 0)
-    return fail(x->err, SCONCE_UNSUPPORTED, "a gate along a dim that is no number");
-  const int64_t at = dim->i < 0 ? dim->i + from->rank : dim->i;
+  int64_t dim;
+  TRY(expand_int(x, 1, &dim));
+  const int64_t at = dim < 0 ? dim + from->rank : dim;
   if (at < 0 || at >= from->rank || from->dim_max[at] % 2)
-    return fail(x->err, SCONCE_BAD_GRAPH, "dim %d of rank %u in two", (int)dim->i, from->rank);
+    return fail(x->err, SCONCE_BAD_GRAPH, "dim %d of rank %u in two", (int)dim, from->rank);
   TRY(expand_number(x, VK_INT, from->dim_max[at] / 2, &number));
   for (int i = 0; i < 2; i++) {
     TRY(expand_given(x, 2, &y));
@@ -151,9 +149,8 @@ static sconce_status fill_tensor(const struct expansion *x) {
 
 /* [x, p, train, [y, mask]]: outside of training nothing is dropped. */
 static sconce_status dropout(const struct expansion *x) {
-  const struct value *train = x->args[2] == NO_VALUE ? NULL : &x->g->values[x->args[2]];
-  const bool trains =
-      train && train->kind == VK_BOOLEAN ? train->b : train && train->kind == VK_INT;
+  int64_t trains = 1; /* where the file leaves it open */
+  if (expand_some(x, 2) != NO_VALUE) TRY(expand_int(x, 2, &trains));
   uint32_t none, one;
   if (trains)
     return fail(x->err, SCONCE_UNSUPPORTED,

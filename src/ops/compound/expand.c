@@ -1,6 +1,7 @@
 /* See expand.h. */
 #include "ops/compound/expand.h"
 
+#include <math.h>
 #include <string.h>
 
 static const struct value *given(const struct expansion *x, uint32_t id) {
@@ -24,6 +25,20 @@ uint32_t expand_item(const struct expansion *x, uint32_t i, uint32_t k) {
   return v && v->kind == VK_VALUE_LIST && k < v->list.n ? v->list.ids[k] : NO_VALUE;
 }
 
+/* An exporter writes 1, 1.0 and true as the same value. */
+static bool integer_of(const struct value *v, int64_t *out) {
+  if (v && v->kind == VK_INT) *out = v->i;
+  if (v && v->kind == VK_BOOLEAN) *out = v->b;
+  const bool whole = v && v->kind == VK_DOUBLE && fabs(v->d) < 9e15 && floor(v->d) == v->d;
+  if (whole) *out = (int64_t)v->d;
+  return whole || (v && (v->kind == VK_INT || v->kind == VK_BOOLEAN));
+}
+
+sconce_status expand_int(const struct expansion *x, uint32_t i, int64_t *out) {
+  if (integer_of(given(x, x->args[i]), out)) return SCONCE_OK;
+  return fail(x->err, SCONCE_UNSUPPORTED, "argument %u is no integer that the file fixes", i);
+}
+
 sconce_status expand_ints(const struct expansion *x, uint32_t i, int64_t *out, uint32_t cap,
                           uint32_t *count) {
   const struct value *v = given(x, x->args[i]);
@@ -32,10 +47,10 @@ sconce_status expand_ints(const struct expansion *x, uint32_t i, int64_t *out, u
     return fail(x->err, SCONCE_BAD_GRAPH, "argument %u is no list of at most %u integers", i, cap);
   *count = v->list.n;
   for (uint32_t k = 0; k < v->list.n; k++) {
-    const struct value *item = literal ? NULL : given(x, v->list.ids[k]);
-    if (!literal && !(item && item->kind == VK_INT))
+    if (literal)
+      out[k] = v->list.ints[k];
+    else if (!integer_of(given(x, v->list.ids[k]), &out[k]))
       return fail(x->err, SCONCE_UNSUPPORTED, "item %u of argument %u is no fixed integer", k, i);
-    out[k] = literal ? v->list.ints[k] : item->i;
   }
   return SCONCE_OK;
 }

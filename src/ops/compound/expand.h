@@ -12,6 +12,8 @@ uint32_t expand_some(const struct expansion *x, uint32_t i);
 /* Item k of the list that argument i is, or NO_VALUE. */
 uint32_t expand_item(const struct expansion *x, uint32_t i, uint32_t k);
 
+/* Argument i as an integer that the file fixes, of whichever kind. */
+SCONCE_CHECK sconce_status expand_int(const struct expansion *x, uint32_t i, int64_t *out);
 /* Argument i as integers that the file fixes; at most `cap`. */
 SCONCE_CHECK sconce_status expand_ints(const struct expansion *x, uint32_t i, int64_t *out,
                                        uint32_t cap, uint32_t *count);

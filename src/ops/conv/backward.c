@@ -18,15 +18,6 @@ struct backward {
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-static sconce_status number(const struct expansion *x, uint32_t i, int64_t *out) {
-  const struct value *v = x->args[i] == NO_VALUE ? NULL : &x->g->values[x->args[i]];
-  if (v && (v->kind == VK_INT || v->kind == VK_BOOLEAN)) {
-    *out = v->kind == VK_INT ? v->i : v->b;
-    return SCONCE_OK;
-  }
-  return fail(x->err, SCONCE_BAD_GRAPH, "argument %u is no integer", i);
-}
-
 static sconce_status list(const struct expansion *x, uint32_t i, uint32_t axes, int64_t least,
                           int64_t out[CONV_AXES]) {
   uint32_t n;
@@ -48,8 +39,8 @@ static sconce_status read_args(const struct expansion *x, struct backward *b) {
   TRY(expand_given(x, GRAD, &grad));
   TRY(expand_given(x, X, &from));
   TRY(expand_given(x, W, &w));
-  TRY(number(x, TRANSPOSED, &transposed));
-  TRY(number(x, GROUPS, &groups));
+  TRY(expand_int(x, TRANSPOSED, &transposed));
+  TRY(expand_int(x, GROUPS, &groups));
   *b = (struct backward){.grad = *grad, .x = *from, .w = *w, .axes = from->rank - 2};
   if (from->rank < 3 || b->axes > CONV_AXES || w->rank != from->rank || grad->rank != from->rank)
     return fail(x->err, SCONCE_BAD_GRAPH, "ranks are %u, %u and %u", grad->rank, from->rank,
