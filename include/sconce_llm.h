@@ -176,7 +176,7 @@ typedef struct sconce_sampler_desc {
 
 typedef struct sconce_choice {
   int32_t id;
-  float logprob; /* of the model itself: before penalty, temperature and cuts */
+  float logprob; /* of the model itself: before penalty, temperature and cuts; 0 if not asked for */
 } sconce_choice;
 
 SCONCE_API SCONCE_CHECK sconce_status sconce_sampler_open(sconce_sampler **out,
@@ -283,15 +283,16 @@ typedef enum sconce_stop {
 } sconce_stop;
 
 typedef struct sconce_generate_desc {
-  const int32_t *prompt; /* ids; the timeline is made equal to them first */
+  const int32_t *prompt; /* ids; the timeline is made equal to them first. A copy of what encode
+                            gave: showing text uses the tokenizer, and its ids with it */
   size_t n_prompt;
   uint32_t max_new; /* 0: as many as fit */
   const char *const *stops;
   size_t n_stops;
   bool ignore_end;                                       /* go on after an end id */
   bool (*progress)(void *user, size_t done, size_t all); /* of the prompt; false: stop */
-  /* Text as it comes: valid UTF-8, never a part of a stop string. id -1: text held back earlier.
-   * Return false to stop. May be NULL. */
+  /* Text as it comes, without the prompt's: valid UTF-8, never a part of a stop string. id -1: text
+   * held back earlier. Return false to stop. May be NULL. */
   bool (*on_text)(void *user, const char *text, size_t size, sconce_choice choice);
   void *user;
 } sconce_generate_desc;

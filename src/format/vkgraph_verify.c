@@ -53,7 +53,8 @@ static sconce_status find_named(const struct vkgraph *g, const struct vk_tensor 
   if (!g->named.find) return SCONCE_OK;
   struct extent found = {0};
   if (!g->named.find(g->named.user, key, &found))
-    return fail(err, SCONCE_BAD_GRAPH, "constant %d is named '%.*s', and there is no such data",
+    return fail(err, SCONCE_BAD_GRAPH,
+                "constant %d is named '%.*s', and there is no such data; is a .ptd file missing?",
                 (int)t->constant_id, TEXT(key));
   if (found.size < t->nbytes)
     return fail(err, SCONCE_BAD_GRAPH,

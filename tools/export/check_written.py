@@ -145,4 +145,6 @@ def main():
 
 
 if __name__ == "__main__":
+    if {"-h", "--help"} & set(sys.argv):
+        sys.exit(print(__doc__.strip()))
     main()

@@ -226,6 +226,8 @@ def write_corpus():
 
 
 if __name__ == "__main__":
+    if {"-h", "--help"} & set(sys.argv):
+        sys.exit(print(__doc__.strip()))
     torch.manual_seed(1)
     OUT.mkdir(parents=True, exist_ok=True)
     for make in (delegated, inline, portable, control, weights, delegated_ext, picture, classifier):
