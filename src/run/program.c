@@ -8,6 +8,7 @@
 
 #include "base/half.h"
 #include "graph/op.h"
+#include "run/missing.h"
 #include "run/mutated.h"
 #include "run/places.h"
 
@@ -571,7 +572,9 @@ sconce_status program_build(struct graph *g, sconce_model *model, const struct p
     return fail(err, SCONCE_NO_MEMORY, "no memory for %u values", method->n_values);
   for (uint32_t i = 0; i < method->n_values; i++) p.map[i] = p.recast[i] = NO_VALUE;
   TRY(begin_places(&p));
-  TRY(add_code(&p));
+  sconce_status status = add_code(&p);
+  if (status == SCONCE_UNSUPPORTED) missing_append(model, method, err);
+  TRY(status);
   TRY(set_border(&p, method->inputs, true, &g->inputs));
   TRY(set_border(&p, method->outputs, false, &g->outputs));
   g->n_inputs = method->n_inputs;

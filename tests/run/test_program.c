@@ -216,7 +216,53 @@ static void one_output_under_two_names(void) {
   close_program(&o);
 }
 
+/* Three calls of two operators that nobody has, around one that everybody has. */
+static sconce_status odd_calls(struct arena *arena, struct span *out, sconce_error *err) {
+  struct write_pte w;
+  struct write_blob file;
+  write_pte_init(&w, arena);
+  write_pte_method(&w, "forward");
+  const uint32_t memory = (uint32_t)write_pte_buffer(&w, 64);
+  int32_t ids[2];
+  for (uint32_t i = 0; i < 2; i++)
+    ids[i] = write_pte_tensor(&w, &(struct write_pte_tensor){.scalar_type = SCALAR_FLOAT,
+                                                             .sizes = dims_4,
+                                                             .rank = 1,
+                                                             .memory_id = memory,
+                                                             .memory_offset = 16 * i});
+  write_pte_inputs(&w, ID_LIST(ids[0]));
+  write_pte_outputs(&w, ID_LIST(ids[1]));
+  const int32_t teleport = write_pte_operator(&w, "aten::teleport", "out");
+  const int32_t relu = write_pte_operator(&w, "aten::relu", "out");
+  const int32_t rand = write_pte_operator(&w, "aten::rand", "out");
+  const int32_t calls[] = {relu, teleport, rand, teleport};
+  for (int i = 0; i < 4; i++) write_pte_call_kernel(&w, calls[i], ID_LIST(ids[0], ids[1], ids[1]));
+  TRY(write_pte_finish(&w, &file, err));
+  return write_blob_to_memory(&file, arena, out, err);
+}
+
+static void all_missing_operators_are_named_at_once(void) {
+  struct arena arena;
+  struct span file;
+  sconce_error err = {0};
+  sconce_device *device = NULL;
+  sconce_model *model = NULL;
+  sconce_method *method = NULL;
+  arena_init(&arena, NULL);
+  CHECK_OK(odd_calls(&arena, &file, &err), err);
+  CHECK_OK(sconce_device_open(&device, NULL, &err), err);
+  const sconce_model_desc desc = {.program = {.data = file.data, .size = file.size}};
+  CHECK_OK(sconce_model_open(&model, device, &desc, &err), err);
+  CHECK_FAILS(sconce_method_open(&method, model, NULL, &err), SCONCE_UNSUPPORTED, err,
+              "instruction 1: aten::teleport.out: this build has no such operator; all that are "
+              "missing: aten::teleport.out (instruction 1), aten::rand.out (instruction 2)");
+  sconce_model_close(model);
+  sconce_device_close(device);
+  arena_free(&arena);
+}
+
 const struct test suite_program[] = {TEST(halves_and_floats_meet),
                                      TEST(views_without_an_instruction),
                                      TEST(one_output_under_two_names),
+                                     TEST(all_missing_operators_are_named_at_once),
                                      {0}};
