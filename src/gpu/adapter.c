@@ -129,7 +129,7 @@ sconce_status adapter_choose(const struct adapters *list, const char *wanted, ui
   if (list->n == 0)
     return fail(err, SCONCE_NO_DEVICE,
                 "no adapter: install a GPU driver with Vulkan, or Mesa's software one "
-                "(mesa-vulkan-drivers)");
+                "(mesa-vulkan-drivers; Dawn refuses its 22.3, wgpu takes it)");
   uint32_t index;
   if (wanted && parse_index(wanted, &index)) {
     if (index >= list->n)
