@@ -9,6 +9,8 @@
 #   make install PREFIX=/usr/local        make deb       a Debian package, build/sconce_*.deb
 #   make web      the npm package         make web-test  in Node, Chromium and Firefox
 #   make web-demo a page that chats, on localhost
+#   make windows macos  packages for other systems, made on Linux, in build/packages
+#   make windows-test   the tests under wine
 SETUP = sh tools/setup.sh
 SECONDS ?= 60
 PREFIX ?= /usr/local
@@ -22,6 +24,7 @@ ET = build/executorch
 
 .PHONY: all installed deb program demo test test-all lint fuzz dawn executorch executorch-test install clean release asan web web-test web-demo
 .PHONY: wheels soak
+.PHONY: windows windows-test macos macos-arm64 macos-x86_64
 
 all: release
 
@@ -108,6 +111,19 @@ web-demo: web
 # With `make windows macos aarch64` before it, for those too.
 wheels: release
 	@python3 tools/wheels.py
+
+# docs/platforms.md says what of these was run where.
+macos: macos-arm64 macos-x86_64
+
+windows macos-arm64 macos-x86_64:
+	@$(SETUP) build $@
+	@cmake --preset $@ >build/$@-configure.log || { cat build/$@-configure.log; exit 1; }
+	@cmake --build --preset $@
+	@python3 tools/package.py $@
+
+windows-test: release windows
+	@$(SETUP) run wine
+	@SCONCE_WINDOWS=all $(TEST) --filter test_windows/
 
 install: installed
 	@cmake --install build/release --prefix "$(PREFIX)"

@@ -4,12 +4,11 @@
 #include "harness.h"
 
 #include "base/os.h"
+#include "base/os_folder.h"
 #include "gpu.h"
 #include "graph/op.h"
 
-#include <dirent.h>
 #include <stdarg.h>
-#include <sys/stat.h>
 
 enum outcome { PASSED, FAILED, SKIPPED };
 
@@ -110,27 +109,28 @@ bool test_has_suffix(const char *name, const char *suffix) {
   return n >= k && strcmp(name + n - k, suffix) == 0;
 }
 
-static void walk_shared(const char *folder, void (*each)(const char *path)) {
-  DIR *dir = opendir(folder);
-  if (!dir) return;
-  for (struct dirent *e; (e = readdir(dir));) {
-    char path[1024];
-    struct stat info;
-    if (e->d_name[0] == '.') continue;
-    snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-    if (stat(path, &info) != 0) continue;
-    if (S_ISDIR(info.st_mode))
-      walk_shared(path, each);
-    else if (test_has_suffix(path, ".pte") || test_has_suffix(path, ".ptd"))
-      each(path);
-  }
-  closedir(dir);
+struct walk {
+  const char *folder;
+  void (*each)(const char *path);
+};
+
+static sconce_status walk_shared(void *user, const char *name, bool folder, sconce_error *err) {
+  const struct walk *walk = user;
+  char path[1024];
+  if (name[0] == '.') return SCONCE_OK;
+  snprintf(path, sizeof path, "%s/%s", walk->folder, name);
+  struct walk below = {path, walk->each};
+  if (folder || os_folder_is(path)) return os_folder_each(path, walk_shared, &below, err);
+  if (test_has_suffix(path, ".pte") || test_has_suffix(path, ".ptd")) walk->each(path);
+  return SCONCE_OK;
 }
 
 bool test_each_shared_file(void (*each)(const char *path)) {
   const char *shared = getenv("SCONCE_SHARED");
+  struct walk walk = {shared, each};
+  sconce_error err = {0};
   if (shared)
-    walk_shared(shared, each);
+    CHECK_OK(os_folder_each(shared, walk_shared, &walk, &err), err);
   else
     test_skip("SCONCE_SHARED is not set");
   return shared != NULL;

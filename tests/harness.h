@@ -9,6 +9,7 @@
 #define HARNESS_H
 
 #include "base/status.h"
+#include "system.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -11,6 +11,8 @@
 #   setup.sh web     clang for WebAssembly
 #   setup.sh browsers  Node with a WebGPU of its own, Chromium, Firefox: for the web's tests
 #   setup.sh python  what the Python package's tests use: venv, and NumPy for this Python
+#   setup.sh windows, macos-arm64, macos-x86_64: a compiler for that system, and its WebGPU library
+#   setup.sh wine    what runs Windows programs
 # Debian packages are installed where this runs as root on Debian; elsewhere one sentence says what
 # to install. Everything else goes below build/deps.
 set -eu
@@ -40,15 +42,30 @@ packages() {
   fi
 }
 
-# fetch PACKAGE FOLDER: a pinned package, see tools/pinned.txt
+# fetch PACKAGE OPTION…: a pinned package, see tools/fetch.py
 fetch() {
-  python3 tools/fetch.py "$1" --into "$2" && return
+  python3 tools/fetch.py "$@" && return
   python3 -m pip --version >/dev/null 2>&1 && exit 1
   packages "Python's pip" python3-pip
-  python3 tools/fetch.py "$1" --into "$2"
+  python3 tools/fetch.py "$@"
 }
 
-dawn() { fetch litert_lm_api "$deps/dawn"; }
+dawn() { fetch litert_lm_api --into "$deps/dawn"; }
+
+windows() {
+  have x86_64-w64-mingw32-gcc || packages "a compiler for Windows" gcc-mingw-w64-x86-64
+  fetch wgpu --platform windows-x86_64
+}
+
+wine() {
+  have wine || packages "wine, which runs Windows programs" wine wine64
+  have Xvfb || packages "a display without a screen" xvfb
+}
+
+macos() {
+  fetch ziglang
+  fetch wgpu --platform "$1"
+}
 
 build() {
   missing=
@@ -58,7 +75,7 @@ build() {
   have python3 || missing="$missing python3"
   [ -z "$missing" ] || packages "a C compiler, CMake, Ninja and Python" $missing
   wishes
-  fetch wgpu "$deps/wgpu"
+  fetch wgpu --into "$deps/wgpu"
 }
 
 # What the command uses where it is there, and does without elsewhere.
@@ -147,7 +164,8 @@ python() {
 
 for step in "$@"; do
   case "$step" in
-    build | run | terminal | lint | swift | dawn | executorch | web | browsers | python) "$step" ;;
+    build | run | terminal | lint | swift | dawn | executorch | web | browsers | python | windows | wine) "$step" ;;
+    macos-*) macos "$step" ;;
     *) die "unknown step '$step'" ;;
   esac
 done

@@ -218,12 +218,41 @@ sconce_status os_reader_read(const struct os_reader *r, uint64_t offset, void *o
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+/* A path that is there and no file is a device or a pipe, or a folder, which fopen refuses. */
+static bool is_special(const wchar_t *path) {
+  HANDLE file = CreateFileW(path, 0, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL,
+                            OPEN_EXISTING, 0, NULL);
+  if (file == INVALID_HANDLE_VALUE) {
+    const DWORD kind = GetFileAttributesW(path);
+    return kind != INVALID_FILE_ATTRIBUTES && kind & FILE_ATTRIBUTE_DIRECTORY;
+  }
+  const bool special = GetFileType(file) != FILE_TYPE_DISK;
+  CloseHandle(file);
+  return special;
+}
+
+/* Sets errno. A file that may not be written is not replaced either. */
+static FILE *open_temporary(struct os_file *file, const wchar_t *path) {
+  struct wide wide;
+  const DWORD kind = GetFileAttributesW(path);
+  errno = EACCES;
+  if (kind != INVALID_FILE_ATTRIBUTES && kind & FILE_ATTRIBUTE_READONLY) return NULL;
+  errno = ENAMETOOLONG;
+  if (strlen(file->path) >= sizeof file->target) return NULL;
+  memcpy(file->target, file->path, strlen(file->path) + 1);
+  snprintf(file->temporary, sizeof file->temporary, "%s.%lx%llx~", file->target,
+           (unsigned long)GetCurrentProcessId(), (unsigned long long)os_clock_ns() & 0xffffff);
+  errno = wide_path(&wide, file->temporary);
+  return errno ? NULL : _wfopen(wide.text, L"wbN"); /* N: programs we start do not inherit it */
+}
+
 sconce_status os_file_create(struct os_file *file, const char *path, sconce_error *err) {
   struct wide wide;
   *file = (struct os_file){.path = path};
   const int bad = wide_path(&wide, path);
   if (bad) return fail_errno(err, path, bad);
-  file->stream = _wfopen(wide.text, L"wbN"); /* N: programs that are started do not inherit it */
+  file->stream =
+      is_special(wide.text) ? _wfopen(wide.text, L"wbN") : open_temporary(file, wide.text);
   return file->stream ? SCONCE_OK : fail_errno(err, path, errno);
 }
 
@@ -244,43 +273,48 @@ sconce_status os_file_skip(struct os_file *file, uint64_t size, sconce_error *er
   return SCONCE_OK;
 }
 
-/* A path may name a device or a pipe, which must be neither cut nor removed. */
-static bool is_regular(FILE *stream) { return GetFileType(handle_of(stream)) == FILE_TYPE_DISK; }
-
 static void remove_file(const char *path) {
   struct wide wide;
   if (wide_path(&wide, path) == 0) DeleteFileW(wide.text);
 }
 
 /* A file that ends in a hole has no byte yet to mark its end. */
-static int mark_end(FILE *stream) {
+static int to_disk(FILE *stream) {
   const int64_t end = _ftelli64(stream);
   if (end < 0 || fflush(stream) != 0) return errno;
   FILE_END_OF_FILE_INFO info = {.EndOfFile.QuadPart = end};
-  if (!is_regular(stream) ||
-      SetFileInformationByHandle(handle_of(stream), FileEndOfFileInfo, &info, sizeof info))
+  HANDLE file = handle_of(stream);
+  if (SetFileInformationByHandle(file, FileEndOfFileInfo, &info, sizeof info) &&
+      FlushFileBuffers(file))
     return 0;
   return wide_errno(GetLastError());
 }
 
+static int replace(const struct os_file *file) {
+  struct wide from, to;
+  int bad = wide_path(&from, file->temporary);
+  if (!bad) bad = wide_path(&to, file->target);
+  if (bad) return bad;
+  const DWORD how = MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH;
+  return MoveFileExW(from.text, to.text, how) ? 0 : wide_errno(GetLastError());
+}
+
 sconce_status os_file_close(struct os_file *file, sconce_error *err) {
-  struct os_file f = *file;
-  *file = (struct os_file){0};
-  const bool regular = is_regular(f.stream);
-  int reason = mark_end(f.stream);
-  if (fclose(f.stream) != 0 && !reason) reason = errno;
+  const bool replaces = file->target[0];
+  int reason = replaces ? to_disk(file->stream) : fflush(file->stream) != 0 ? errno : 0;
+  if (fclose(file->stream) != 0 && !reason) reason = errno;
+  file->stream = NULL;
+  if (!reason && replaces) reason = replace(file);
   if (!reason) return SCONCE_OK;
-  if (regular) remove_file(f.path);
-  return fail_errno(err, f.path, reason);
+  if (replaces) remove_file(file->temporary);
+  return fail_errno(err, file->path, reason);
 }
 
 void os_file_discard(struct os_file *file) {
-  struct os_file f = *file;
+  if (!file->stream) return;
+  fclose(file->stream);
+  if (file->target[0]) remove_file(file->temporary);
   *file = (struct os_file){0};
-  if (!f.stream) return;
-  const bool regular = is_regular(f.stream);
-  fclose(f.stream); /* an open file cannot be removed */
-  if (regular) remove_file(f.path);
 }
 
 /* ---- folders --------------------------------------------------------------------------------- */
@@ -321,30 +355,27 @@ bool os_folder_is(const char *path) {
 
 /* ---- libraries ------------------------------------------------------------------------------- */
 
-static _Thread_local DWORD library_error;
-static _Thread_local char library_text[160];
+static _Thread_local char library_text[512]; /* why the last one was not opened */
+
+static void keep_reason(const char *path, DWORD error) {
+  const char *what = error == ERROR_MOD_NOT_FOUND    ? "it, or a library that it needs, is missing"
+                     : error == ERROR_BAD_EXE_FORMAT ? "it is no library for this kind of machine"
+                                                     : "it cannot be loaded";
+  snprintf(library_text, sizeof library_text, "%.400s: %s (error %lu)", path, what, error);
+}
 
 /* What a library needs is looked for beside it too, if its path says where it is. */
 void *os_library_open(const char *path) {
   struct wide wide;
-  void *library = NULL;
-  library_error = ERROR_INVALID_NAME;
   const bool bare = path_name(path) == path;
-  if ((bare ? wide_text(&wide, path) : wide_path(&wide, path)) != 0) return NULL;
-  const DWORD beside = bare ? 0 : LOAD_WITH_ALTERED_SEARCH_PATH;
-  library = (void *)LoadLibraryExW(wide.text, NULL, beside);
-  library_error = library ? 0 : GetLastError();
-  return library;
+  const int bad = bare ? wide_text(&wide, path) : wide_path(&wide, path);
+  HMODULE library =
+      bad ? NULL : LoadLibraryExW(wide.text, NULL, bare ? 0 : LOAD_WITH_ALTERED_SEARCH_PATH);
+  if (!library) keep_reason(path, bad ? ERROR_INVALID_NAME : GetLastError());
+  return (void *)library;
 }
 
-const char *os_library_error(void) {
-  const char *what = library_error == ERROR_MOD_NOT_FOUND ? "it, or a library it needs, is missing"
-                     : library_error == ERROR_BAD_EXE_FORMAT
-                         ? "it is no library for this kind of machine"
-                         : "Windows refused it";
-  snprintf(library_text, sizeof library_text, "%s (error %lu)", what, library_error);
-  return library_text;
-}
+const char *os_library_error(void) { return library_text; }
 
 void *os_library_symbol(void *library, const char *name) {
   FARPROC found = GetProcAddress((HMODULE)library, name);

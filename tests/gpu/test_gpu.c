@@ -1,14 +1,10 @@
 /* The WebGPU layer on a real device: work, limits, features, every kind of failure. */
-#define _GNU_SOURCE
 #include "gpu.h"
 
 #include "base/checked.h"
 #include "gpu/probe.h"
 
 #include "chain.wgsl.h"
-
-#include <sys/resource.h>
-#include <unistd.h>
 
 static const uint32_t one_group[3] = {1, 1, 1};
 
@@ -276,14 +272,6 @@ static void an_invalid_dispatch_is_the_calls_error(void) {
   gpu_buffer_close(params);
 }
 
-static uint64_t address_space_used(void) {
-  unsigned long long pages = 0;
-  FILE *file = fopen("/proc/self/statm", "r");
-  if (!file || fscanf(file, "%llu", &pages) != 1) pages = 0;
-  if (file) fclose(file);
-  return pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 /* A software device takes its memory from this process, so a limit on the process makes it refuse
  * a buffer that is within all limits of WebGPU. */
 static void out_of_memory_is_an_error_and_passes(void) {
@@ -294,20 +282,16 @@ static void out_of_memory_is_an_error_and_passes(void) {
   CHECK_FAILS(gpu_buffer_open(gpu, GPU_TRANSIENT, UINT64_C(1) << 50, "huge", &buffer, &err),
               SCONCE_NO_GPU_MEMORY, err, "'huge' needs 1125899906842624 bytes");
   CHECK(buffer == NULL);
-  if (gpu_info(gpu)->type != SCONCE_ADAPTER_SOFTWARE || !address_space_used()) return;
+  if (gpu_info(gpu)->type != SCONCE_ADAPTER_SOFTWARE || !test_memory("VmSize:")) return;
 #ifdef __SANITIZE_THREAD__
   return; /* its shadow needs address space too */
 #endif
   uint64_t large = gpu_info(gpu)->max_buffer;
   if (large > 1000u << 20) large = 1000u << 20;
-  struct rlimit before, tight;
-  getrlimit(RLIMIT_AS, &before);
-  tight = before;
-  tight.rlim_cur = address_space_used() + (64u << 20);
-  setrlimit(RLIMIT_AS, &tight);
+  test_limit_memory(64u << 20);
   CHECK_FAILS(answer(gpu, gpu_buffer_open(gpu, GPU_TRANSIENT, large, "large", &buffer, &err), &err),
               SCONCE_NO_GPU_MEMORY, err, "creating buffer 'large' of ");
-  setrlimit(RLIMIT_AS, &before);
+  test_limit_memory(UINT64_MAX);
   gpu_buffer_close(buffer);
   REQUIRE_OK(gpu_buffer_open(gpu, GPU_TRANSIENT, 1 << 20, "small", &buffer, &err), err);
   gpu_buffer_close(buffer);
@@ -365,8 +349,15 @@ static void wrong_choices_name_what_there_is(void) {
 #ifdef SCONCE_WEBGPU_LINKED
   CHECK(strstr(err.text, "opens no library") != NULL);
 #else
-  CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.library = "libm.so.6"}, &err), SCONCE_NO_DEVICE,
-              err, "neither wgpu-native nor Dawn");
+#ifdef _WIN32
+  const char *other = "kernel32.dll";
+#elif defined(__APPLE__)
+  const char *other = "libSystem.B.dylib";
+#else
+  const char *other = "libm.so.6";
+#endif
+  CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.library = other}, &err), SCONCE_NO_DEVICE, err,
+              "neither wgpu-native nor Dawn");
 #endif
   CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.disable = "f16,rays"}, &err), SCONCE_BAD_ARGUMENT,
               err, "'rays'");

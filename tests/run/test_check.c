@@ -1,12 +1,8 @@
 /* The comparison rules, cases and goldens, and what damaged ones say. */
-#define _POSIX_C_SOURCE 200809L
 #include "check/check.h"
 #include "harness.h"
 
 #include "run/device.h"
-
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- comparing ------------------------------------------------------------------------------- */
 
@@ -199,25 +195,25 @@ struct folder {
 };
 
 static bool make_folder(struct folder *f, const char *json_name, const char *model) {
-  const char *base = getenv("TMPDIR");
-  snprintf(f->path, sizeof f->path, "%s/sconce_check_XXXXXX", base ? base : "/tmp");
-  if (!mkdtemp(f->path)) return false;
+  test_temporary(f->path, "");
+  if (!test_make_folder(f->path)) return false;
   snprintf(f->json, sizeof f->json, "%s/%s", f->path, json_name);
   snprintf(f->pte, sizeof f->pte, "%s/model.pte", f->path);
-  return symlink(model, f->pte) == 0;
+  size_t size = 0;
+  unsigned char *bytes = test_read_path(model, &size);
+  const bool ok = bytes && test_write_path(f->pte, bytes, size);
+  free(bytes);
+  return ok;
 }
 
 static void remove_folder(const struct folder *f) {
-  unlink(f->json);
-  unlink(f->pte);
-  rmdir(f->path);
+  remove(f->json);
+  remove(f->pte);
+  test_remove(f->path);
 }
 
 static bool write_text(const char *path, const char *text) {
-  FILE *file = fopen(path, "w");
-  if (!file) return false;
-  fputs(text, file);
-  return fclose(file) == 0;
+  return test_write_path(path, text, strlen(text));
 }
 
 #define CALL(x) "{\"calls\": [{\"inputs\": [" x "], \"outputs\": [{\"file\": null}]}]}"

@@ -6,10 +6,6 @@
 #include "run/device.h"
 #include "write/write.h"
 
-#include <sys/resource.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
-
 /* ---- files ----------------------------------------------------------------------------------- */
 
 struct maker {
@@ -590,36 +586,14 @@ static sconce_status write_large(struct maker *m, const char *path) {
   return write_blob_to_file(&file, path, &m->err);
 }
 
-/* Bytes of a line of /proc/self/status. */
-static uint64_t status_of(const char *name) {
-  char line[256];
-  unsigned long long kb = 0;
-  FILE *file = fopen("/proc/self/status", "r");
-  while (file && fgets(line, sizeof line, file))
-    if (strncmp(line, name, strlen(name)) == 0) sscanf(line + strlen(name), " %llu", &kb);
-  if (file) fclose(file);
-  return kb << 10;
-}
-
-static void forget_peak(void) {
-  FILE *file = fopen("/proc/self/clear_refs", "w");
-  if (!file) return;
-  fputs("5", file);
-  fclose(file);
-}
-
-static bool large_path(char path[256]) {
-  const char *folder = getenv("TMPDIR");
-  struct statvfs disk;
-  if (!folder) folder = "/tmp";
-  snprintf(path, 256, "%s/sconce-large-%ld.pte", folder, (long)getpid());
-  return status_of("VmRSS:") && statvfs(folder, &disk) == 0 &&
-         (uint64_t)disk.f_bavail * disk.f_frsize > (64u << 20);
+static bool large_path(char path[TEST_PATH_MAX]) {
+  test_temporary(path, ".pte");
+  return test_memory("VmRSS:") != 0;
 }
 
 static void load_large(struct maker *m, const char *path) {
-  forget_peak();
-  uint64_t before = status_of("VmRSS:");
+  test_forget_peak();
+  uint64_t before = test_memory("VmRSS:");
   sconce_model_desc desc = {.program.path = path};
   REQUIRE_OK(sconce_model_open(&m->model, m->device, &desc, &m->err), m->err);
   REQUIRE_OK(sconce_method_open(&m->method, m->model, NULL, &m->err), m->err);
@@ -633,7 +607,7 @@ static void load_large(struct maker *m, const char *path) {
   CHECK(stats.gpu_weights == weights);
   uint64_t counted_bytes =
       weights + stats.gpu_transient + stats.gpu_staging + stats.gpu_params; /* the file is not */
-  uint64_t peak = status_of("VmHWM:") - before;
+  uint64_t peak = test_memory("VmHWM:") - before;
   uint64_t beyond = peak > counted_bytes ? peak - counted_bytes : 0;
   if (beyond > (64u << 20))
     test_fail(__FILE__, __LINE__, "%llu MiB of host memory beyond the file and the buffers",
@@ -642,9 +616,9 @@ static void load_large(struct maker *m, const char *path) {
 
 /* A software device's buffers are memory of this process; of the file only pieces ever are. */
 static void a_large_file_is_loaded_without_a_second_copy(void) {
-  char path[256];
+  char path[TEST_PATH_MAX];
   if (!large_path(path)) {
-    test_skip("no room for a large file, or no /proc");
+    test_skip("this system does not tell how much memory a process has");
     return;
   }
   struct gpu *gpu = test_gpu();
@@ -658,7 +632,7 @@ static void a_large_file_is_loaded_without_a_second_copy(void) {
   CHECK_OK(open_device(&m, NULL), m.err);
   if (!test_failed()) load_large(&m, path);
   unload(&m);
-  unlink(path);
+  remove(path);
 }
 
 static void out_of_gpu_memory_at_load_is_an_error(void) {
@@ -667,9 +641,9 @@ static void out_of_gpu_memory_at_load_is_an_error(void) {
     test_skip("this driver's threads crash when the process has no memory left for them");
     return;
   }
-  char path[256];
+  char path[TEST_PATH_MAX];
   if (!large_path(path)) {
-    test_skip("no room for a large file, or no /proc");
+    test_skip("this system does not tell how much memory a process has");
     return;
   }
   struct maker m;
@@ -684,20 +658,16 @@ static void out_of_gpu_memory_at_load_is_an_error(void) {
     CHECK_OK(
         sconce_model_open(&m.model, m.device, &(sconce_model_desc){.program.path = path}, &m.err),
         m.err);
-    struct rlimit before, tight;
-    getrlimit(RLIMIT_AS, &before);
-    tight = before;
-    tight.rlim_cur = status_of("VmSize:") + (192u << 20);
-    setrlimit(RLIMIT_AS, &tight);
+    test_limit_memory(192u << 20);
     CHECK_FAILS(sconce_method_open(&m.method, m.model, NULL, &m.err), SCONCE_NO_GPU_MEMORY, m.err,
                 "creating buffer 'weights'");
-    setrlimit(RLIMIT_AS, &before);
+    test_limit_memory(UINT64_MAX);
     CHECK(m.method == NULL);
     CHECK_EQ(gpu_stats(m.device->gpu)->buffers, 0);
   }
   unload(&m);
   CHECK_EQ(alloc.live, 0);
-  unlink(path);
+  remove(path);
 }
 
 const struct test suite_engine[] = {

@@ -1,5 +1,4 @@
 /* Committed models with each fusion switched off: the same results as with all of them. */
-#define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
 
 #include "run/device.h"
@@ -198,7 +197,8 @@ static void the_environment_switches_fusions_off(void) {
     return;
   }
   const char *before = getenv("SCONCE_NO_FUSION");
-  char *kept = before ? strdup(before) : NULL;
+  char kept[256];
+  snprintf(kept, sizeof kept, "%s", before ? before : "");
   static const struct {
     const char *variable, *desc;
   } rows[] = {{"", NULL}, {"", "norm"}, {"norm", NULL}, {"residual", "norm"}, {"all", ""}};
@@ -206,7 +206,7 @@ static void the_environment_switches_fusions_off(void) {
   for (size_t i = 0; i < 5; i++) {
     struct fixture f;
     sconce_error err = {0};
-    setenv("SCONCE_NO_FUSION", rows[i].variable, 1);
+    test_set_env("SCONCE_NO_FUSION", rows[i].variable);
     CHECK_OK(open_model(&f, STORIES, NULL, rows[i].desc, &err), err);
     if (f.state) nodes[i] = nodes_of(&f);
     close_model(&f);
@@ -214,14 +214,10 @@ static void the_environment_switches_fusions_off(void) {
   CHECK(nodes[0] < nodes[1] && nodes[1] == nodes[2] && nodes[2] < nodes[3] && nodes[3] < nodes[4]);
   sconce_device *device;
   sconce_error err = {0};
-  setenv("SCONCE_NO_FUSION", "norm,gravity", 1);
+  test_set_env("SCONCE_NO_FUSION", "norm,gravity");
   CHECK_FAILS(sconce_device_open(&device, NULL, &err), SCONCE_BAD_ARGUMENT, err,
               "no fusion is called 'gravity'");
-  if (kept)
-    setenv("SCONCE_NO_FUSION", kept, 1);
-  else
-    unsetenv("SCONCE_NO_FUSION");
-  free(kept);
+  test_set_env("SCONCE_NO_FUSION", before ? kept : NULL);
 }
 
 const struct test suite_fusion[] = {

@@ -9,8 +9,6 @@
 #include "run/device.h"
 #include "write/write.h"
 
-#include <unistd.h>
-
 /* ---- files ----------------------------------------------------------------------------------- */
 
 static const int32_t four[] = {4}, none[] = {0};
@@ -455,34 +453,30 @@ static void a_value_with_two_writers_is_the_last_written(void) {
 
 /* ---- files that change ----------------------------------------------------------------------- */
 
-static bool copy_to(char *path, const char *from) {
-  size_t size;
-  unsigned char *bytes = test_read_path(from, &size);
-  int file = bytes ? mkstemp(path) : -1;
-  bool ok = file >= 0 && write(file, bytes, size) == (ssize_t)size;
-  if (file >= 0) close(file);
-  free(bytes);
-  return ok;
-}
-
 /* Cut after the program was read, before its weights are. */
 static void a_file_that_shrinks_is_an_error_of_the_call(void) {
-  char path[] = "/tmp/sconce_shrinks_XXXXXX";
+  char path[TEST_PATH_MAX];
+  size_t size;
   sconce_error err = {0};
   sconce_device *device;
   sconce_model *model = NULL;
   sconce_method *method = NULL;
-  REQUIRE(copy_to(path, SCONCE_SOURCE_DIR "/models/stories15M/stories15M-4w.pte"));
+  unsigned char *bytes =
+      test_read_path(SCONCE_SOURCE_DIR "/models/stories15M/stories15M-4w.pte", &size);
+  REQUIRE(bytes);
+  test_temporary(path, ".pte");
+  CHECK(test_write_path(path, bytes, size));
   REQUIRE_OK(sconce_device_open(&device, NULL, &err), err);
   CHECK_OK(sconce_model_open(&model, device, &(sconce_model_desc){.program.path = path}, &err),
            err);
-  CHECK(truncate(path, 4096) == 0);
+  CHECK(test_write_path(path, bytes, 4096));
+  free(bytes);
   if (model)
     CHECK_FAILS(sconce_method_open(&method, model, NULL, &err), SCONCE_IO_ERROR, err, "ends at");
   sconce_method_close(method);
   sconce_model_close(model);
   sconce_device_close(device);
-  unlink(path);
+  remove(path);
 }
 
 const struct test suite_hostile[] = {

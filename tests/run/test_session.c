@@ -1,14 +1,11 @@
 /* Sessions on the toy models (logits = token row + position row, no state) and, where keys and
  * values matter, on the shipped stories15M. */
-#define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
 #include "tiny_vocab.h"
 
 #include "base/utf8.h"
 #include "run/device.h"
 #include "sconce_llm.h"
-
-#include <unistd.h>
 
 #define TOY "tests/data/goldens/toy.pte"
 #define TOY_STATIC "tests/data/goldens/toy-static.pte"
@@ -486,15 +483,6 @@ static void end_ids_stop(void) {
   close_all(&f);
 }
 
-/* ---- files ----------------------------------------------------------------------------------- */
-
-static void temporary(char path[64]) {
-  strcpy(path, "/tmp/sconce_session_XXXXXX");
-  int file = mkstemp(path);
-  CHECK(file >= 0);
-  if (file >= 0) close(file);
-}
-
 /* ---- with keys and values -------------------------------------------------------------------- */
 
 static const int32_t story[] = {1, 9038, 2501, 263, 931, 29892, 727, 471};
@@ -537,8 +525,8 @@ static void parts_of_a_prompt_give_the_logits_of_the_whole(void) {
 static void a_saved_session_goes_on_the_same(void) {
   struct fixture f;
   sconce_error err = {0};
-  char path[64];
-  temporary(path);
+  char path[TEST_PATH_MAX];
+  test_temporary(path, "");
   if (open_all(&f, STORIES)) {
     CHECK_OK(sconce_session_prompt(f.session, story, 5, NULL, NULL, &err), err);
     CHECK_OK(sconce_session_save(f.session, path, &err), err);
@@ -557,7 +545,7 @@ static void a_saved_session_goes_on_the_same(void) {
     CHECK_EQ(choose(&f), story[6]);
   }
   close_all(&f);
-  unlink(path);
+  remove(path);
 }
 
 /* Up to the last position, after a call that took more than half; one more id is refused. */

@@ -1,14 +1,11 @@
 /* Sessions whose device works ahead, against others that choose and append: a small model with
  * caches made with the writer, where a step costs little. */
-#define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
 #include "tiny_vocab.h"
 
 #include "run/device.h"
 #include "sconce_llm.h"
 #include "write/write.h"
-
-#include <unistd.h>
 
 enum { VOCAB = 40, HEADS = 2, DIM = 4, WIDTH = HEADS * DIM, CONTEXT = 48, CHUNK = 6 };
 
@@ -214,18 +211,15 @@ static void choose(struct pair *p) {
 /* Both are saved, go on, and come back to what they were. */
 static void save_and_load(struct pair *p, uint32_t between) {
   sconce_error err = {0};
-  char path[2][40];
+  char path[2][TEST_PATH_MAX];
   for (int i = 0; i < 2; i++) {
-    strcpy(path[i], "/tmp/sconce_ahead_XXXXXX");
-    int file = mkstemp(path[i]);
-    CHECK(file >= 0);
-    if (file >= 0) close(file);
+    test_temporary(path[i], "");
     CHECK_OK(sconce_session_save(p->session[i], path[i], &err), err);
   }
   next(p, between);           /* a save is no end of the text */
   for (int i = 0; i < 2; i++) /* either's serves both */
     CHECK_OK(sconce_session_load(p->session[i], path[1 - i], &err), err);
-  for (int i = 0; i < 2; i++) unlink(path[i]);
+  for (int i = 0; i < 2; i++) remove(path[i]);
   compare(p, "load");
 }
 
@@ -559,9 +553,8 @@ enum { TOLD = 14 }; /* ids of each session */
 
 /* A prompt, choices, a turn of the other session in between, a rewind, a save. */
 static sconce_status tell(struct pair *p, int32_t out[2][TOLD], sconce_error *err) {
-  char path[] = "/tmp/sconce_back_XXXXXX";
-  int file = mkstemp(path);
-  if (file >= 0) close(file);
+  char path[TEST_PATH_MAX];
+  test_temporary(path, "");
   sconce_status status = SCONCE_OK;
   for (int k = 0; k < 2 && status == SCONCE_OK; k++)
     status = sconce_session_prompt(p->session[k], (int32_t[]){1, 5, 2 + k}, 3, NULL, NULL, err);
@@ -576,7 +569,7 @@ static sconce_status tell(struct pair *p, int32_t out[2][TOLD], sconce_error *er
       if (status == SCONCE_OK) status = sconce_session_next(p->session[k], &c, err);
       out[k][i] = c.id;
     }
-  unlink(path);
+  remove(path);
   return status;
 }
 

@@ -1,13 +1,8 @@
 /* Saved sessions, on the toy models: what a file must be, and what a save may not do. */
-#define _POSIX_C_SOURCE 200809L
 #include "gpu.h"
 
 #include "run/device.h"
 #include "sconce_llm.h"
-
-#include <signal.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #define TOY "tests/data/goldens/toy.pte"
 #define TOY_STATIC "tests/data/goldens/toy-static.pte"
@@ -61,24 +56,11 @@ static void check_golden(struct fixture *f, const char *bin, size_t row) {
   free(golden);
 }
 
-static void write_file(const char *path, const void *data, size_t size) {
-  FILE *file = fopen(path, "wb");
-  CHECK(file && fwrite(data, 1, size, file) == size);
-  if (file) fclose(file);
-}
-
-static void temporary(char path[64]) {
-  strcpy(path, "/tmp/sconce_session_XXXXXX");
-  int file = mkstemp(path);
-  CHECK(file >= 0);
-  if (file >= 0) close(file);
-}
-
 static void damaged_session_files_are_refused(void) {
   struct fixture f;
   sconce_error err = {0};
-  char path[64];
-  temporary(path);
+  char path[TEST_PATH_MAX];
+  test_temporary(path, "");
   unsigned char *bytes = NULL;
   size_t size = 0;
   if (open_all(&f, TOY)) {
@@ -88,13 +70,13 @@ static void damaged_session_files_are_refused(void) {
     CHECK_EQ(size, 56 + 12);
   }
   for (size_t cut = 0; bytes && cut < size; cut++) {
-    write_file(path, bytes, cut);
+    CHECK(test_write_path(path, bytes, cut));
     sconce_status status = sconce_session_load(f.session, path, &err);
     CHECK(status == SCONCE_BAD_FILE || (cut == 0 && status != SCONCE_OK));
   }
   for (size_t at = 0; bytes && at < 8 * size; at++) {
     bytes[at / 8] ^= (unsigned char)(1u << at % 8);
-    write_file(path, bytes, size);
+    CHECK(test_write_path(path, bytes, size));
     CHECK_FAILS(sconce_session_load(f.session, path, &err), SCONCE_BAD_FILE, err, path);
     bytes[at / 8] ^= (unsigned char)(1u << at % 8);
   }
@@ -103,7 +85,7 @@ static void damaged_session_files_are_refused(void) {
     check_golden(&f, "goldens/toy.golden.bin", 2); /* as if nothing had happened */
     CHECK_FAILS(sconce_session_load(f.session, "/nonexistent/s", &err), SCONCE_IO_ERROR, err, "/s");
     CHECK_FAILS(sconce_session_save(f.session, "/nonexistent/s", &err), SCONCE_IO_ERROR, err, "/s");
-    write_file(path, bytes, size);
+    CHECK(test_write_path(path, bytes, size));
     CHECK_OK(sconce_session_rewind(f.session, 0, &err), err);
     CHECK_OK(sconce_session_load(f.session, path, &err), err);
     CHECK_OK(sconce_session_append(f.session, 7, &err), err);
@@ -117,7 +99,7 @@ static void damaged_session_files_are_refused(void) {
   }
   if (bytes) close_all(&f);
   free(bytes);
-  unlink(path);
+  remove(path);
 }
 
 static void reversed(unsigned char *at) {
@@ -129,8 +111,8 @@ static void reversed(unsigned char *at) {
 static void a_damaged_session_says_where(void) {
   struct fixture f;
   sconce_error err = {0};
-  char path[64];
-  temporary(path);
+  char path[TEST_PATH_MAX];
+  test_temporary(path, "");
   if (open_all(&f, TOY)) {
     CHECK_OK(sconce_session_prompt(f.session, (int32_t[]){1, 5, 2}, 3, NULL, NULL, &err), err);
     CHECK_OK(sconce_session_save(f.session, path, &err), err);
@@ -152,28 +134,28 @@ static void a_damaged_session_says_where(void) {
         reversed(longer + 8);
       else if (rows[i].at < size)
         longer[rows[i].at] ^= 1;
-      write_file(path, longer, rows[i].size);
+      CHECK(test_write_path(path, longer, rows[i].size));
       CHECK_FAILS(sconce_session_load(f.session, path, &err), SCONCE_BAD_FILE, err, rows[i].text);
     }
     CHECK_EQ(position(&f), 3);
     free(bytes);
   }
   close_all(&f);
-  unlink(path);
+  remove(path);
 }
 
 /* The same program with one byte of its weights changed is another model. */
 static void another_models_session_is_refused(void) {
   struct fixture f;
   sconce_error err = {0};
-  char path[64], other[64];
-  temporary(path);
-  temporary(other);
+  char path[TEST_PATH_MAX], other[TEST_PATH_MAX];
+  test_temporary(path, "");
+  test_temporary(other, "");
   size_t size = 0;
   unsigned char *bytes = test_read("goldens/toy.pte", &size);
   REQUIRE(bytes != NULL);
   bytes[size - 1] ^= 1;
-  write_file(other, bytes, size);
+  CHECK(test_write_path(other, bytes, size));
   free(bytes);
   if (open_all(&f, TOY)) {
     uint64_t one = 0, two = 0;
@@ -193,37 +175,33 @@ static void another_models_session_is_refused(void) {
                   "saved from another model: its fingerprint is");
   }
   close_all(&f);
-  unlink(path);
-  unlink(other);
+  remove(path);
+  remove(other);
 }
 
 /* A file of another kind stays; so does an old session when the new one cannot be written. */
 static void a_save_loses_nothing(void) {
   struct fixture f;
   sconce_error err = {0};
-  char path[64];
-  temporary(path);
+  char path[TEST_PATH_MAX];
+  test_temporary(path, "");
   if (open_all(&f, TOY)) {
-    write_file(path, "my thesis", 9);
+    CHECK(test_write_path(path, "my thesis", 9));
     CHECK_FAILS(sconce_session_save(f.session, path, &err), SCONCE_BAD_ARGUMENT, err,
                 "is there and is no saved session");
-    write_file(path, "", 0);
+    CHECK(test_write_path(path, "", 0));
     CHECK_OK(sconce_session_append(f.session, 1, &err), err);
     CHECK_OK(sconce_session_save(f.session, path, &err), err);
     CHECK_OK(sconce_session_append(f.session, 2, &err), err);
-    struct rlimit before, small;
-    CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0);
-    small = (struct rlimit){20, before.rlim_max};
-    void (*was)(int) = signal(SIGXFSZ, SIG_IGN);
-    CHECK(setrlimit(RLIMIT_FSIZE, &small) == 0);
-    CHECK_EQ(sconce_session_save(f.session, path, &err), SCONCE_IO_ERROR);
-    CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
-    signal(SIGXFSZ, was);
+    if (test_limit_files(20)) {
+      CHECK_EQ(sconce_session_save(f.session, path, &err), SCONCE_IO_ERROR);
+      CHECK(test_limit_files(UINT64_MAX));
+    }
     CHECK_OK(sconce_session_load(f.session, path, &err), err);
     CHECK_EQ(position(&f), 1);
   }
   close_all(&f);
-  unlink(path);
+  remove(path);
 }
 
 const struct test suite_session_file[] = {

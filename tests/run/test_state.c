@@ -1,5 +1,4 @@
 /* Weights once, states apart, and openings that never block: through the public API. */
-#define _GNU_SOURCE
 #include "gpu.h"
 
 #include "base/os.h"
@@ -8,7 +7,6 @@
 #include "write/write.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 #define STORIES SCONCE_SOURCE_DIR "/models/stories15M/stories15M-4w.pte"
 enum { WIDE = 300, ROWS = 8 };
@@ -458,22 +456,21 @@ static void a_file_comes_through_a_function(void) {
 
 /* A file that shrinks between the model's opening and the method's is an error of the latter. */
 static void a_file_that_shrinks_is_an_error(void) {
-  char path[64] = "/tmp/sconce-shrinks-XXXXXX";
-  int fd = mkstemp(path);
+  char path[TEST_PATH_MAX];
+  test_temporary(path, ".pte");
   struct arena arena;
   arena_init(&arena, NULL);
   struct span file = two_methods(&arena);
-  CHECK(fd >= 0 && write(fd, file.data, file.size) == (ssize_t)file.size);
+  CHECK(test_write_path(path, file.data, file.size));
   struct bench b;
   sconce_method *m = NULL;
   if (start(&b, &(sconce_file){.path = path})) {
-    CHECK(ftruncate(fd, (off_t)(file.size / 4)) == 0);
+    CHECK(test_write_path(path, file.data, file.size / 4));
     CHECK_FAILS(sconce_method_open(&m, b.model, "times", &b.err), SCONCE_IO_ERROR, b.err, "it had");
     CHECK(m == NULL);
   }
   end(&b);
-  close(fd);
-  unlink(path);
+  remove(path);
   arena_free(&arena);
 }
 

@@ -5,6 +5,8 @@
 #include "base/checked.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "base/os_folder.h"
+#include "base/path.h"
 
 static void every_status_has_a_name(void) {
   for (int s = SCONCE_OK; s <= SCONCE_WRONG_RESULT; s++)
@@ -147,16 +149,6 @@ static void maps_files_and_says_why_not(void) {
 
 /* ---- readers and mutexes --------------------------------------------------------------------- */
 
-static bool write_file(const char *path, const void *data, size_t size) {
-  struct os_file file;
-  sconce_error err = {0};
-  CHECK_OK(os_file_create(&file, path, &err), err);
-  if (err.status != SCONCE_OK) return false;
-  CHECK_OK(os_file_write(&file, data, size, &err), err);
-  CHECK_OK(os_file_close(&file, &err), err);
-  return err.status == SCONCE_OK;
-}
-
 static void a_reader_gives_ranges(void) {
   struct os_reader r;
   sconce_error err = {0};
@@ -182,23 +174,124 @@ static void a_reader_gives_ranges(void) {
 
 /* A mapped file would end the process here. */
 static void a_file_that_shrinks_is_an_error(void) {
-  char path[64], bytes[8192];
-  snprintf(path, sizeof path, "/tmp/sconce_reader_%llu", (unsigned long long)os_clock_ns());
+  char path[TEST_PATH_MAX], bytes[8192];
+  test_temporary(path, "");
   memset(bytes, 7, sizeof bytes);
-  if (!write_file(path, bytes, sizeof bytes)) return;
+  REQUIRE(test_write_path(path, bytes, sizeof bytes));
   struct os_reader r;
   sconce_error err = {0};
   CHECK_OK(os_reader_open(&r, path, &err), err);
   CHECK_EQ(os_reader_size(&r), sizeof bytes);
-  FILE *same = fopen(path, "wb"); /* os_file_create would put another file in its place */
-  REQUIRE(same != NULL);
-  CHECK(fwrite(bytes, 1, 100, same) == 100 && fclose(same) == 0);
+  CHECK(test_write_path(path, bytes, 100));
   CHECK_OK(os_reader_read(&r, 0, bytes, 100, &err), err);
   CHECK_FAILS(os_reader_read(&r, 0, bytes, sizeof bytes, &err), SCONCE_IO_ERROR, err,
               "ends at 100, it had 8192 bytes when it was opened");
   CHECK_FAILS(os_reader_read(&r, 4096, bytes, 1, &err), SCONCE_IO_ERROR, err, "ends at 4096");
   os_reader_close(&r);
   remove(path);
+}
+
+/* ---- paths ----------------------------------------------------------------------------------- */
+
+struct seen {
+  const char *want;
+  bool found, folder;
+};
+
+static sconce_status look(void *user, const char *name, bool folder, sconce_error *err) {
+  struct seen *seen = user;
+  (void)err;
+  if (strcmp(name, seen->want) != 0) return SCONCE_OK;
+  seen->found = true;
+  seen->folder = folder;
+  return SCONCE_OK;
+}
+
+static void use_path(const char *folder, const char *name) {
+  char path[2 * TEST_PATH_MAX];
+  sconce_error err = {0};
+  struct os_map map;
+  struct os_reader reader;
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  struct os_file file;
+  REQUIRE_OK(os_file_create(&file, path, &err), err);
+  CHECK_OK(os_file_write(&file, "text", 4, &err), err);
+  CHECK_OK(os_file_close(&file, &err), err);
+  CHECK_OK(os_map_open(&map, path, &err), err);
+  CHECK_EQ(map.bytes.size, 4);
+  os_map_close(&map);
+  CHECK_OK(os_reader_open(&reader, path, &err), err);
+  os_reader_close(&reader);
+  struct seen seen = {.want = name};
+  CHECK_OK(os_folder_each(folder, look, &seen, &err), err);
+  CHECK_SAYS(seen.found && !seen.folder, "%s: not listed", path);
+  CHECK(os_folder_is(folder) && !os_folder_is(path));
+  test_remove(path);
+  CHECK_FAILS(os_map_open(&map, path, &err), SCONCE_IO_ERROR, err, "No such file");
+  CHECK_FAILS(os_reader_open(&reader, folder, &err), SCONCE_IO_ERROR, err, "not a regular file");
+}
+
+static void any_path_can_be_used(void) {
+  static const char *const names[] = {
+      "two words.pte", /* a space */
+      "Gr\xc3\xbc\xc3\x9f"
+      "e.pte",                        /* two bytes a letter */
+      "\xe6\x97\xa5\xe6\x9c\xac.pte", /* three */
+      "\xf0\x9f\x94\xa5.pte",         /* outside the first plane: two units on Windows */
+  };
+  char folder[TEST_PATH_MAX];
+  test_temporary(folder, " \xc3\xa4");
+  REQUIRE(test_make_folder(folder));
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) use_path(folder, names[i]);
+  test_remove(folder);
+}
+
+/* Longer than the 260 units that Windows grants to those who do not ask. */
+static void long_paths_can_be_used(void) {
+  enum { DEPTH = 4 };
+  char path[TEST_PATH_MAX];
+  size_t ends[DEPTH + 1];
+  static const char part[] =
+      "/a-folder-whose-name-alone-takes-eighty-bytes-so-that-four-of-them-make-a-long-path";
+  test_temporary(path, "");
+  REQUIRE(test_make_folder(path) && strlen(path) < 128);
+  ends[0] = strlen(path);
+  for (int i = 0; i < DEPTH; i++) {
+    memcpy(path + ends[i], part, sizeof part);
+    ends[i + 1] = ends[i] + sizeof part - 1;
+    CHECK(test_make_folder(path));
+  }
+  CHECK(strlen(path) > 320);
+  use_path(path, "x.pte");
+  for (int i = DEPTH; i >= 0; i--) {
+    path[ends[i]] = 0;
+    test_remove(path);
+  }
+  CHECK(!os_folder_is(path));
+}
+
+static void a_path_has_a_name(void) {
+  static const struct {
+    const char *path, *posix, *windows;
+  } rows[] = {
+      {"", "", ""},          {"x", "x", "x"},     {"a/b/x", "x", "x"},           {"a/", "", ""},
+      {"a\\x", "a\\x", "x"}, {"C:x", "C:x", "x"}, {"C:\\a\\b/x:y", "x:y", "x:y"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+#ifdef _WIN32
+    CHECK_TEXT(path_name(rows[i].path), rows[i].windows);
+#else
+    CHECK_TEXT(path_name(rows[i].path), rows[i].posix);
+#endif
+  }
+}
+
+static void the_environment_is_utf8(void) {
+  char room[OS_ENV_MAX];
+  test_set_env("SCONCE_TEST", "a b");
+  const char *value = os_env("SCONCE_TEST", room, sizeof room);
+  CHECK_TEXT(value ? value : "(none)", "a b");
+  test_set_env("SCONCE_TEST", NULL);
+  CHECK(os_env("SCONCE_TEST", room, sizeof room) == NULL);
 }
 
 struct counter {
@@ -240,6 +333,10 @@ const struct test suite_base[] = {
     TEST(maps_files_and_says_why_not),
     TEST(a_reader_gives_ranges),
     TEST(a_file_that_shrinks_is_an_error),
+    TEST(any_path_can_be_used),
+    TEST(long_paths_can_be_used),
+    TEST(a_path_has_a_name),
+    TEST(the_environment_is_utf8),
     TEST(a_mutex_keeps_threads_apart),
     {0},
 };

@@ -1,10 +1,7 @@
 /* All readers: every flip and every cut of real files, and a file of more than 4 GB. */
-#define _GNU_SOURCE /* mkstemp, pwrite, ftruncate */
 #include "edit.h"
 
 #include "base/os.h"
-
-#include <unistd.h>
 
 /* ---- every flip, every truncation ------------------------------------------------------------ */
 
@@ -57,9 +54,20 @@ static void short_files_say_so(void) {
 /* ---- large files ----------------------------------------------------------------------------- */
 
 /* A real program whose last segment moves beyond 4 GB, as a sparse file. */
+/* A file with a hole between its head and what starts at `far`. */
+static bool write_far(const char *path, struct span head, uint64_t far, struct span tail) {
+  struct os_file file;
+  if (os_file_create(&file, path, NULL) != SCONCE_OK) return false;
+  if (os_file_write(&file, head.data, head.size, NULL) == SCONCE_OK &&
+      os_file_skip(&file, far - head.size, NULL) == SCONCE_OK &&
+      os_file_write(&file, tail.data, tail.size, NULL) == SCONCE_OK)
+    return os_file_close(&file, NULL) == SCONCE_OK;
+  os_file_discard(&file);
+  return false;
+}
+
 static void opens_a_file_of_more_than_4_gigabytes(void) {
-  const char *folder = getenv("TMPDIR");
-  char path[512];
+  char path[TEST_PATH_MAX];
   const uint64_t far = 5ull << 30;
   struct edit_bytes bytes = edit_load(EDIT_PTE, "delegated.pte");
   struct pte pte;
@@ -73,13 +81,9 @@ static void opens_a_file_of_more_than_4_gigabytes(void) {
   uint64_t end = pte.data.base + far + tail.size;
   REQUIRE(edit_apply(EDIT_PTE, bytes, (struct edit_patch){"+32:8", far + tail.size}));
 
-  snprintf(path, sizeof path, "%s/sconce_large_XXXXXX", folder ? folder : "/tmp");
-  int file = mkstemp(path);
-  REQUIRE(file >= 0);
-  bool wrote = pwrite(file, bytes.data, bytes.size, 0) == (ssize_t)bytes.size &&
-               pwrite(file, tail.data, tail.size, (off_t)(end - tail.size)) == (ssize_t)tail.size &&
-               ftruncate(file, (off_t)end) == 0;
-  close(file);
+  test_temporary(path, ".pte");
+  bool wrote = write_far(path, (struct span){bytes.data, bytes.size}, end - tail.size,
+                         (struct span){tail.data, tail.size});
   struct os_map map = {0};
   struct pte large;
   if (!wrote || os_map_open(&map, path, &err) != SCONCE_OK) {
@@ -95,7 +99,7 @@ static void opens_a_file_of_more_than_4_gigabytes(void) {
     map.bytes.size++;
   }
   os_map_close(&map);
-  unlink(path);
+  remove(path);
   free(bytes.data);
 }
 

@@ -1,5 +1,4 @@
 /* Composing kernels: replacements, libraries, directives. */
-#define _POSIX_C_SOURCE 200809L
 #include "harness.h"
 
 #include "graph/kernel.h"
@@ -175,16 +174,16 @@ static void shaders_can_be_read_from_disk(void) {
   const char *embedded, *read, *missing;
   sconce_error err = {0};
   CHECK_OK(wgsl_compose(&arena, &row, WGSL_NAGA, &embedded, &err), err);
-  setenv("SCONCE_WGSL_DIR", SCONCE_SOURCE_DIR "/src", 1);
+  test_set_env("SCONCE_WGSL_DIR", SCONCE_SOURCE_DIR "/src");
   REQUIRE_OK(wgsl_compose(&arena, &row, WGSL_NAGA, &read, &err), err);
   CHECK(strstr(read, "// ") != NULL); /* as it is, so that a compiler's line numbers are right */
   char *stripped = arena_new(&arena, char, strlen(read) + 2);
   strip(read, stripped);
   CHECK_TEXT(stripped, embedded);
-  setenv("SCONCE_WGSL_DIR", "/nonexistent", 1);
+  test_set_env("SCONCE_WGSL_DIR", "/nonexistent");
   CHECK_FAILS(wgsl_compose(&arena, &row, WGSL_NAGA, &missing, &err), SCONCE_IO_ERROR, err,
               "/nonexistent/gpu/probe/chain.wgsl");
-  unsetenv("SCONCE_WGSL_DIR");
+  test_set_env("SCONCE_WGSL_DIR", NULL);
   arena_free(&arena);
 }
 

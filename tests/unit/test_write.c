@@ -197,7 +197,7 @@ static void examples_go_to_a_folder_if_one_is_given(void) {
     arena_init(&arena, NULL);
     sconce_error err = {0};
     struct write_blob blob;
-    char path[1024];
+    char path[TEST_PATH_MAX];
     snprintf(path, sizeof path, "%s/%s", folder, e->name);
     REQUIRE_OK(e->build(&arena, &blob, &err), err);
     CHECK_OK(write_blob_to_file(&blob, path, &err), err);
@@ -259,25 +259,17 @@ static void half_a_gigabyte_passes_in_small_pieces(void) {
   arena_free(&arena);
 }
 
-static bool scratch_path(char *out, size_t size) {
-  const char *folder = getenv("TMPDIR");
-  int n = snprintf(out, size, "%s/sconce_write_%llx.tmp", folder ? folder : "/tmp",
-                   (unsigned long long)os_clock_ns());
-  return n > 0 && (size_t)n < size;
-}
-
 static void zeros_become_a_hole_of_five_gigabytes(void) {
   struct arena arena;
   arena_init(&arena, NULL);
   sconce_error err = {0};
-  char path[1024];
+  char path[TEST_PATH_MAX];
   struct write_blob file;
   struct os_map map;
-  REQUIRE(scratch_path(path, sizeof path));
+  test_temporary(path, ".pte");
   REQUIRE_OK(big_program(&arena, write_zeros(5ull << 30), &file, &err), err);
   REQUIRE_OK(write_blob_to_file(&file, path, &err), err);
   CHECK_OK(os_map_open(&map, path, &err), err);
-  remove(path);
   CHECK_EQ(map.bytes.size, file.size);
   if (map.bytes.size == file.size) {
     CHECK(file.size > 5ull << 30);
@@ -285,6 +277,7 @@ static void zeros_become_a_hole_of_five_gigabytes(void) {
     CHECK_EQ(map.bytes.data[file.size - 4096], 0);
   }
   os_map_close(&map);
+  remove(path);
   arena_free(&arena);
 }
 
@@ -293,17 +286,17 @@ static void a_file_may_end_in_a_hole(void) {
   arena_init(&arena, NULL);
   struct write_state state = {.arena = &arena};
   sconce_error err = {0};
-  char path[1024];
+  char path[TEST_PATH_MAX];
   struct write_blob blob = {0};
   struct os_map map;
-  REQUIRE(scratch_path(path, sizeof path));
+  test_temporary(path, ".pte");
   write_blob_add(&state, &blob, write_bytes("x", 1), 1);
   write_blob_add(&state, &blob, write_zeros(1 << 20), 16);
   REQUIRE_OK(write_blob_to_file(&blob, path, &err), err);
   CHECK_OK(os_map_open(&map, path, &err), err);
-  remove(path);
   CHECK_EQ(map.bytes.size, 16 + (1 << 20));
   os_map_close(&map);
+  remove(path);
   arena_free(&arena);
 }
 
@@ -320,10 +313,10 @@ static void a_failing_source_leaves_no_file(void) {
   struct arena arena;
   arena_init(&arena, NULL);
   sconce_error err = {0};
-  char path[1024];
+  char path[TEST_PATH_MAX];
   struct write_blob file;
   struct os_map map;
-  REQUIRE(scratch_path(path, sizeof path));
+  test_temporary(path, ".pte");
   struct write_source weights = {.size = 1 << 20, .fill = fill_fails};
   REQUIRE_OK(big_program(&arena, weights, &file, &err), err);
   CHECK_FAILS(write_blob_to_file(&file, path, &err), SCONCE_IO_ERROR, err, "weights end at");

@@ -1,0 +1,85 @@
+"""The Windows build: its package and its C tests, under wine on lavapipe. A sample; SCONCE_WINDOWS=all runs every C test."""
+
+import os
+import re
+import shutil
+import struct
+import subprocess
+
+from support import ROOT, SCONCE
+from windows import BUILD, Unpacked, build, environment, wine, windows_path
+
+STORIES = ROOT / "models/stories15M/stories15M-4w.pte"
+LAVAPIPE = {"SCONCE_ADAPTER": "llvmpipe"}
+# What depends on the system: files, paths, threads, libraries, text, devices; and models from end to end.
+SAMPLE = ["base/", "write/", "robust/", "wgsl/", "gpu/", "threads/", "check/", "session/", "tokenizer", "jinja", "method/"]
+
+
+def test_the_package_has_what_it_needs_and_no_more():
+    with Unpacked() as it:
+        names = {n.split("/", 1)[1] for n in it.names}
+        assert {"sconce.exe", "sconce.dll", "wgpu_native.dll", "libsconce.dll.a", "include/sconce.h", "LICENSE"} <= names, names
+        assert not [n for n in names if re.search("dev|test|bcrypt", n) and "include" not in n], names
+        for name in ("sconce.exe", "sconce.dll"):
+            listed = subprocess.run(["x86_64-w64-mingw32-objdump", "-p", it.folder / name], capture_output=True, text=True)
+            needs = {n.lower() for n in re.findall(r"DLL Name: (\S+)", listed.stdout)}
+            assert needs <= {"kernel32.dll", "msvcrt.dll", "shell32.dll"}, f"{name} needs {needs}"
+        exported = re.findall(r"^\s+\[ *\d+\] (\w+)$", listed.stdout, re.M)
+        assert "sconce_model_open" in exported and all(e.startswith("sconce_") for e in exported), exported
+
+
+def test_the_demo_tells_the_story_that_linux_tells():
+    words = ["generate", "-p", "Once upon a time", "-n", "150", "--seed", "15", "-m"]
+    linux = subprocess.run([SCONCE, *words, STORIES], capture_output=True, check=True, stdin=subprocess.DEVNULL,
+                           env={**os.environ, "NODEVICE_SELECT": "1", **LAVAPIPE}).stdout
+    with Unpacked() as it:
+        told, err = it.run(*words, windows_path(STORIES))
+    assert told == linux, (told, linux)
+    assert len(told) > 400 and b"\n" in told and b"\r" not in told, told
+    assert b"\r" not in err and b"tokenizer.bin" in err, err
+
+
+def test_paths_of_every_kind():
+    """Relative and absolute, slashes and backslashes, umlauts, more than 260 units; inputs, outputs and models."""
+    with Unpacked() as it:
+        deep = it.top / "Größe 日本"
+        for _ in range(4):
+            deep = deep / ("lang-" * 16)
+        deep.mkdir(parents=True)
+        assert len(str(deep)) > 320
+        model = deep / "addition ü.pte"
+        shutil.copy(ROOT / "tests/data/cases/right/add/model.pte", model)
+        for path in (windows_path(model), str(model)):
+            text, _ = it.run("run", path, "--input", "ones:3x5", "--input", "ones:5", "--output-dir", windows_path(deep / "aus ö"))
+            assert b"output 0: float32 (3, 5)" in text and b"\r" not in text, text
+            saved = (deep / "aus ö/output0.npy").read_bytes()
+            assert saved[-60:] == struct.pack("<15f", *[2.0] * 15), saved
+            shutil.rmtree(deep / "aus ö")
+        text, _ = it.run("inspect", "Größe 日本\\" + "\\".join(model.relative_to(it.top).parts[1:]), cwd=it.top)
+        assert text.startswith("Größe 日本\\lang-".encode()) and b"an ExecuTorch program" in text, text
+        _, err = it.run("inspect", "C:\\nicht da\\ö.pte", expect=1)
+        assert "C:\\nicht da\\ö.pte: No such file or directory".encode() in err, err
+
+
+def test_text_with_carriage_returns_and_words_outside_ascii():
+    with Unpacked() as it:
+        tokenizer = STORIES.parent / "tokenizer.bin"
+        for words, given in ((["tokenize", "-t", tokenizer], "Grüße\r\n日本\r\n\x1aund mehr".encode()),
+                             (["generate", "-m", STORIES, "-p", "Grüße 日本 \"a b\" \\", "-n", "3", "--temp", "0"], b"")):
+            linux = subprocess.run([SCONCE, *words], input=given, capture_output=True, check=True,
+                                   env={**os.environ, "NODEVICE_SELECT": "1", **LAVAPIPE}).stdout
+            told, _ = it.run(*words, stdin=given)
+            assert told == linux, (told, linux)
+        lines, _ = it.run("chat", "-m", STORIES, "--chat", "plain", "--temp", "0", "-n", "4", stdin=b"/stats\r\n/quit\r\n")
+        assert b"position 0 of" in lines or b"position 1 of" in lines, lines
+
+
+def test_the_c_tests():
+    build()
+    everything = os.environ.get("SCONCE_WINDOWS") == "all"
+    for part in [""] if everything else SAMPLE:
+        command = ["wine", BUILD / "sconce_tests.exe", "--skip", "measure/", *(["--filter", part] if part else [])]
+        done = subprocess.run(command, env=environment(), cwd=ROOT, capture_output=True, text=True, errors="replace")
+        counts = re.search(r"^(\d+) passed, (\d+) failed", done.stdout, re.M)
+        assert counts and done.returncode == 0, f"{part}: status {done.returncode}\n{done.stderr[-4000:]}\n{done.stdout[-1000:]}"
+        print(f"wine {part or 'all'}: {counts.group(0)}", flush=True)

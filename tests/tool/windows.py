@@ -1,0 +1,96 @@
+"""Windows programs on Linux: wine with a display of its own, and the package of `make windows`, unpacked. wine shows
+this machine's Vulkan devices; what it makes of D3D12 is not asked."""
+
+import atexit
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+from support import ROOT, Skip
+
+COMPILER = "x86_64-w64-mingw32-gcc"
+BUILD = ROOT / "build/windows"
+
+
+def need(*programs):
+    for program in programs:
+        if not shutil.which(program):
+            raise Skip(f"there is no {program}: tools/setup.sh windows wine installs it")
+
+
+def display():
+    """A display for wine, without which it finds no Vulkan device; it ends with this process."""
+    if "number" not in vars(display):
+        ours, theirs = os.pipe()
+        server = subprocess.Popen(["Xvfb", "-displayfd", str(theirs), "-screen", "0", "640x480x24", "-nolisten", "tcp"],
+                                  pass_fds=[theirs], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(theirs)
+        with os.fdopen(ours) as answer:
+            display.number = answer.readline().strip()
+        atexit.register(server.wait)
+        atexit.register(server.terminate)
+    return f":{display.number}"
+
+
+def environment(**more):
+    return {**os.environ, "WINEDEBUG": "-all", "WINEPREFIX": str(ROOT / "build/wine"), "WINEDLLOVERRIDES": "mscoree,mshtml=",
+            "DISPLAY": display(), "NODEVICE_SELECT": "1", "SCONCE_ADAPTER": "llvmpipe", **more}
+
+
+def wine(*command, expect=0, stdin=b"", cwd=ROOT, **env):
+    """Runs a Windows program; its output (stdout, stderr) as bytes, since that is what is tested."""
+    done = subprocess.run(["wine", *map(str, command)], capture_output=True, env=environment(**env), cwd=cwd, input=stdin)
+    assert done.returncode == expect, (
+        f"{' '.join(map(str, command))} exited with {done.returncode}, want {expect}\n"
+        f"{done.stdout.decode(errors='replace')}\n{done.stderr.decode(errors='replace')}")
+    return done.stdout, done.stderr
+
+
+def add_shim(folder):
+    """wine 8 has no bcryptprimitives.dll, which wgpu-native wants: see tests/windows."""
+    subprocess.run([COMPILER, "-O2", "-shared", "-static", "-o", folder / "bcryptprimitives.dll",
+                    ROOT / "tests/windows/bcryptprimitives.c", "-ladvapi32"], check=True)
+
+
+def build():
+    """The preset's tests and its package, made once."""
+    if "made" in vars(build):
+        return build.made
+    need(COMPILER, "wine", "Xvfb")
+    for command in (["sh", "tools/setup.sh", "windows"], ["cmake", "--preset", "windows"],
+                    ["cmake", "--build", "--preset", "windows"], [sys.executable, "tools/package.py", "windows"]):
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    add_shim(BUILD)
+    build.made = next((ROOT / "build/packages").glob("sconce-*-windows-x86_64.zip"))
+    return build.made
+
+
+class Unpacked:
+    """The package in a folder whose name has a space and an umlaut, on the drive that wine calls Z:."""
+
+    def __enter__(self):
+        archive = build()
+        self.top = pathlib.Path(tempfile.mkdtemp(prefix="zwei Wörter "))
+        with zipfile.ZipFile(archive) as packed:
+            packed.extractall(self.top)
+            self.names = packed.namelist()
+        self.folder = next(self.top.iterdir())
+        self.program = self.folder / "sconce.exe"
+        add_shim(self.folder)
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.top)
+
+    def run(self, *words, **more):
+        return wine(self.program, *words, **more)
+
+
+def windows_path(path):
+    """As a user of Windows writes it."""
+    return "Z:" + str(path).replace("/", "\\")
