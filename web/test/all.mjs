@@ -200,7 +200,8 @@ async function inBrowser(name, launch, tokens) {
   await test(`${name}: the story, token for token`, async () =>
     checkStory(await run((arg) => window.cases.stories(arg), { maxNew: tokens, ids: story.prompt }), tokens));
   if (name === 'chromium') await test(`${name}: a second load needs no download`, async () => {
-    await run(() => window.cases.cache());
+    const kept = await run(() => window.cases.cache());
+    assert.ok(kept.some((file) => file.url.endsWith('.pte') && file.kept > 1e7), JSON.stringify(kept));
     const asked = site.state.requests.filter((r) => r.url.endsWith('.pte') && r.range);
     const loads = asked.filter((r) => r.range === 'bytes=0-0').length;
     const last = asked.slice(asked.map((r) => r.range).lastIndexOf('bytes=0-0') + 1);
@@ -279,7 +280,7 @@ async function onThePage() {
 const parts = process.argv.slice(2);
 const wanted = (part) => parts.length === 0 || parts.includes(part);
 if (wanted('node')) await inNode();
-if (wanted('chromium')) await inBrowser('chromium', browsers.chromium, 32);
+if (wanted('chromium')) await inBrowser('chromium', browsers.chromium, 16);
 if (wanted('firefox')) await inBrowser('firefox', browsers.firefox, 16);
 if (wanted('demo')) await onThePage();
 console.log(failed ? `${failed} failed` : 'all passed');
