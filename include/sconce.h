@@ -384,6 +384,7 @@ typedef struct sconce_call {
   const sconce_draw *draw; /* choose a token from the last row of logits, as sconce_sampler_choose
                               does; NULL: none */
   bool feed_token;         /* the ids are the one token that the call begun last chooses */
+  uint64_t max_steps; /* nodes that it may go through, in loops again and again; 0: 10,000,000 */
 } sconce_call;
 
 /* Runs and waits. A failed call leaves shapes, scalars and the state as they were before it,
@@ -431,6 +432,7 @@ typedef struct sconce_stats {
   uint64_t host;           /* bytes of host memory */
   uint32_t nodes;          /* of the graph */
   uint32_t dispatches;     /* of the last call */
+  uint32_t submits;        /* of the last call */
   uint32_t nodes_planned;  /* nodes whose shape or scalars changed in the last call */
   uint64_t params_written; /* parameter slots rewritten so far */
 } sconce_stats;

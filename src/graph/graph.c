@@ -13,7 +13,7 @@
 enum { ARGS_MAX = 32 }; /* of a node */
 
 void graph_init(struct graph *g, const sconce_allocator *allocator, const struct caps *caps) {
-  *g = (struct graph){.caps = *caps, .max_nodes = NODES_MAX};
+  *g = (struct graph){.caps = *caps, .max_nodes = NODES_MAX, .max_steps = STEPS_MAX};
   arena_init(&g->arena, allocator);
 }
 

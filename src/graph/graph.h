@@ -17,6 +17,10 @@ enum { RANK_MAX = VK_MAX_RANK, NODE_EXTRAS = 6 };
 enum { BUFFER_UNIT = 16 };
 enum { NODES_MAX = 100000 }; /* by default; the largest language models have some thousands */
 #define NO_VALUE UINT32_MAX
+#define NO_NODE UINT32_MAX
+enum {
+  STEPS_MAX = 10000000
+}; /* nodes of one call, by default: as many as ExecuTorch's instructions */
 
 struct tensor {
   enum vk_dtype dtype;
@@ -38,11 +42,23 @@ struct tensor {
   const void *host; /* input: its elements in this dtype while a call is being planned, or NULL */
 };
 
+/* What a live scalar is at the moment. Programs' scalars change their kind as they go. */
+enum number_kind { NUMBER_INT, NUMBER_DOUBLE, NUMBER_BOOL };
+
+struct number {
+  enum number_kind kind;
+  union {
+    int64_t i; /* Int, and Bool: 0 or 1 */
+    double d;
+  };
+};
+
 struct value {
   enum vk_kind kind;
-  uint32_t stamp; /* the call in which its dims or its number last changed */
+  enum number_kind number; /* of a SymInt */
+  uint64_t stamp;          /* the moment at which its dims or its number last changed */
   union {
-    int64_t i; /* Int; SymInt: live */
+    int64_t i; /* Int; SymInt: live, unless it is a double now */
     double d;
     bool b;
     struct text text;
@@ -88,7 +104,10 @@ struct node {
   const void *fused; /* what its pass knows about it */
   struct record *records;
   uint32_t n_records, cap_records;
-  bool stale; /* its records do not match its arguments */
+  uint64_t stamp; /* the moment at which its records were made */
+  bool stale;     /* its records do not match its arguments */
+  bool begins;    /* a segment: see flow.h */
+  bool counts;    /* a scalar that it reads and gives: each visit is another one */
 };
 
 enum buffer_kind { BUFFER_CONSTANT, BUFFER_STATE, BUFFER_INPUT, BUFFER_OUTPUT, BUFFER_TRANSIENT };
@@ -120,9 +139,15 @@ struct graph {
   uint32_t n_buffers;
   struct op_names *op_names;  /* of the registry, once there is a node */
   struct constant_set packed; /* what graph_packed made */
-  uint32_t planned;           /* nodes of this call that have records; n_nodes when it is whole */
+  uint32_t from, planned;     /* nodes that the last graph_plan went through: their records are new
+                                 or still right */
+  uint32_t next;              /* where the call goes on; n_nodes when it is whole */
+  uint32_t jump;              /* where a jump leads that was just taken, or NO_NODE */
   uint32_t wanted;         /* value that the host must read from the device to go on, or NO_VALUE */
-  uint32_t call;           /* stamp of the call being planned, from 1 */
+  uint64_t clock;          /* moments: each change of a value is one */
+  uint64_t began;          /* the moment at which the call being planned began */
+  uint64_t steps;          /* nodes that this call went through */
+  uint64_t max_steps;      /* …and may at most: a loop might never end */
   uint32_t nodes_planned;  /* nodes whose records the last call made anew */
   const char *force;       /* name of the kernel row to prefer, for tests and benches */
   const char *passes_off;  /* names of passes not to run, separated by commas; "all" */
@@ -203,14 +228,21 @@ SCONCE_CHECK sconce_status graph_set_dims(struct graph *g, uint32_t value, const
                                           uint32_t rank, sconce_error *err);
 SCONCE_CHECK sconce_status graph_set_symint(struct graph *g, uint32_t value, int64_t number,
                                             sconce_error *err);
+SCONCE_CHECK sconce_status graph_set_number(struct graph *g, uint32_t value, struct number number,
+                                            sconce_error *err);
 /* Its elements changed though its dims did not: who reads them on the host must look again. */
 SCONCE_CHECK sconce_status graph_touch(struct graph *g, uint32_t value, sconce_error *err);
-/* Plans from the first node on, or from where it stopped. If a scalar comes from a tensor that the
- * device computes it stops there with `wanted` set: run the nodes before `planned`, give that
- * tensor its host elements, and plan on. */
+/* Plans from the first node on, or from where it stopped, up to the next jump that is taken: the
+ * caller takes the records of nodes `from` to `planned` and plans on until graph_is_whole. If a
+ * scalar or a condition comes from a tensor that the device computes it stops there with `wanted`
+ * set: run what was planned, give that tensor its host elements, and plan on. */
 SCONCE_CHECK sconce_status graph_plan(struct graph *g, sconce_error *err);
+static inline bool graph_is_whole(const struct graph *g) {
+  return g->next == g->n_nodes && g->wanted == NO_VALUE;
+}
 enum { HOST_READ_MAX = 65536 }; /* bytes of a tensor that scalars are read from */
-/* For a call that is not run: as graph_plan, and goes on with 0 for what only the device knows. */
+/* For a call that is not run: goes through all nodes in their order, takes no jump, and goes on
+ * with 0 for what only the device knows. */
 SCONCE_CHECK sconce_status graph_plan_unseen(struct graph *g, sconce_error *err);
 void graph_rollback(struct graph *g);
 

@@ -8,7 +8,7 @@
  * Time counts nodes, and inside a fused node its parts. What a fused node's parts pass among
  * themselves lives from part to part; what it shares with others lives during the whole node, since
  * its kernel reads and writes that at once. */
-#include "graph/op.h"
+#include "graph/flow.h"
 
 #include "base/checked.h"
 #include "graph/constant_set.h"
@@ -124,6 +124,35 @@ static void use_all(struct planner *p, bool counting) {
   }
 }
 
+/* In a loop the next round reads what the last one left. What one block of it makes and reads is
+ * over with the block; all else that a loop has a part in lives as long as the loop. */
+static void stretch(const struct flow_loops *loops, const struct graph *g, uint32_t id,
+                    const uint32_t *node_at, const uint32_t *from, struct life *life) {
+  const uint32_t first = node_at[life->first], last = node_at[life->last];
+  if (loops->block[first] == loops->block[last] && !g->values[id].tensor.written) return;
+  if (loops->first[first] < loops->end[first]) life->first = from[loops->first[first]];
+  if (loops->first[last] < loops->end[last]) life->last = from[loops->end[last]] - 1;
+}
+
+static sconce_status stretch_lives(struct planner *p) {
+  struct graph *g = p->g;
+  struct flow_loops loops;
+  TRY(flow_find_loops(g, &loops, p->err));
+  if (!loops.block) return SCONCE_OK;
+  uint32_t *node_at = arena_new(&g->arena, uint32_t, p->n_times);
+  uint32_t *from = arena_new(&g->arena, uint32_t, g->n_nodes + 1);
+  if (!node_at || !from)
+    return fail(p->err, SCONCE_NO_MEMORY, "no memory for %u times", p->n_times);
+  for (uint32_t i = 0; i < g->n_nodes; i++) {
+    from[i + 1] = from[i] + g->nodes[i].n_parts + 1;
+    for (uint32_t time = from[i]; time < from[i + 1]; time++) node_at[time] = i;
+  }
+  for (uint32_t i = 0; i < g->n_values; i++)
+    if (g->values[i].kind == VK_TENSOR && p->lives[i].first <= p->lives[i].last)
+      stretch(&loops, g, i, node_at, from, &p->lives[i]);
+  return SCONCE_OK;
+}
+
 static sconce_status find_lives(struct planner *p) {
   struct graph *g = p->g;
   p->lives = arena_new(&g->arena, struct life, g->n_values);
@@ -138,7 +167,7 @@ static sconce_status find_lives(struct planner *p) {
   use_all(p, true);
   for (uint32_t i = 0; i < g->n_values; i++) p->lives[i].first = UINT32_MAX, p->lives[i].last = 0;
   use_all(p, false);
-  return SCONCE_OK;
+  return stretch_lives(p);
 }
 
 /* ---- buffers --------------------------------------------------------------------------------- */

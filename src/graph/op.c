@@ -59,12 +59,16 @@ static bool number_of(const struct value *v, double *d, int64_t *i, bool *integr
   *i = 0;
   switch (v ? v->kind : VK_NULL) {
   case VK_INT:
-  case VK_SYMINT:
     *i = v->i, *d = (double)v->i;
     return true;
   case VK_BOOLEAN:
     *i = v->b, *d = v->b;
     return true;
+  case VK_SYMINT:
+    if (v->number != NUMBER_DOUBLE) {
+      *i = v->i, *d = (double)v->i;
+      return true;
+    } /* fall through */
   case VK_DOUBLE:
     *d = v->d;
     *integral = floor(v->d) == v->d && fabs(v->d) < 9.2e18;
@@ -73,6 +77,22 @@ static bool number_of(const struct value *v, double *d, int64_t *i, bool *integr
   default:
     return false;
   }
+}
+
+static enum number_kind kind_of(const struct value *v) {
+  return v->kind == VK_SYMINT    ? v->number
+         : v->kind == VK_DOUBLE  ? NUMBER_DOUBLE
+         : v->kind == VK_BOOLEAN ? NUMBER_BOOL
+                                 : NUMBER_INT;
+}
+
+sconce_status arg_number(struct plan *p, const struct node *n, uint32_t i, struct number *out) {
+  double d;
+  TRY(arg_float(p, n, i, &d));
+  const struct value *v = arg_value(p, n, i);
+  *out = (struct number){.kind = kind_of(v), .i = v->kind == VK_BOOLEAN ? v->b : v->i};
+  if (out->kind == NUMBER_DOUBLE) out->d = d;
+  return SCONCE_OK;
 }
 
 bool arg_is_float(const struct plan *p, const struct node *n, uint32_t i, double *out) {
@@ -219,6 +239,10 @@ sconce_status set_dims(struct plan *p, uint32_t id, const uint32_t *dims, uint32
 
 sconce_status set_symint(struct plan *p, uint32_t id, int64_t number) {
   return graph_set_symint(p->g, id, number, p->err);
+}
+
+sconce_status set_number(struct plan *p, uint32_t id, struct number number) {
+  return graph_set_number(p->g, id, number, p->err);
 }
 
 sconce_status shape_same(struct plan *p, const struct node *n) {

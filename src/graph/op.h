@@ -25,6 +25,7 @@ enum op_flags {
                    call has them one by one before it */
   OP_READS = 4, /* looks at the elements of argument 0 on the host */
   OP_OWN = 16,  /* only graph_add_own adds it */
+  OP_FLOW = 1024, /* a jump or a label: nothing is moved across it */
   /* What adapt.c does for it: */
   OP_NUMBERS = 32,   /* numbers among the first two arguments become tensors */
   OP_PROMOTES = 64,  /* the first two arguments take one dtype, the result may have another */
@@ -89,6 +90,9 @@ SCONCE_CHECK sconce_status arg_tensors(struct plan *p, const struct node *n, uin
 /* Numbers arrive as Int, Double, Bool or SymInt by accident of the exporter: one reader each. */
 SCONCE_CHECK sconce_status arg_int(struct plan *p, const struct node *n, uint32_t i, int64_t *out);
 SCONCE_CHECK sconce_status arg_float(struct plan *p, const struct node *n, uint32_t i, double *out);
+/* …as what it is. */
+SCONCE_CHECK sconce_status arg_number(struct plan *p, const struct node *n, uint32_t i,
+                                      struct number *out);
 SCONCE_CHECK sconce_status arg_bool(struct plan *p, const struct node *n, uint32_t i, bool *out);
 SCONCE_CHECK sconce_status arg_int_or(struct plan *p, const struct node *n, uint32_t i,
                                       int64_t absent, int64_t *out); /* Null: absent */
@@ -121,6 +125,7 @@ SCONCE_CHECK sconce_status want_elements(struct plan *p, const struct node *n);
 SCONCE_CHECK sconce_status set_dims(struct plan *p, uint32_t id, const uint32_t *dims,
                                     uint32_t rank);
 SCONCE_CHECK sconce_status set_symint(struct plan *p, uint32_t id, int64_t number);
+SCONCE_CHECK sconce_status set_number(struct plan *p, uint32_t id, struct number number);
 /* Rules that many share. */
 SCONCE_CHECK sconce_status shape_same(struct plan *p, const struct node *n); /* out = argument 0 */
 

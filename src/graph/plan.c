@@ -1,5 +1,5 @@
 /* Calls: live dims and scalars change, dirty nodes plan again in chain order. */
-#include "graph/op.h"
+#include "graph/flow.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,15 +9,18 @@
 struct undo {
   struct undo *next;
   uint32_t value;
-  uint32_t stamp;
-  int64_t number;
+  uint64_t stamp;
+  struct number number;
   uint32_t dims[RANK_MAX];
 };
 
-/* The newest stamp is the call's; a value is remembered the first time it changes. */
+/* Each change is a moment of its own; a value is remembered the first time it changes in a call. */
 static sconce_status remember(struct graph *g, uint32_t id, sconce_error *err) {
   struct value *v = &g->values[id];
-  if (v->stamp == g->call) return SCONCE_OK;
+  if (v->stamp > g->began) {
+    v->stamp = ++g->clock;
+    return SCONCE_OK;
+  }
   struct undo *u = g->undo_free;
   if (u)
     g->undo_free = u->next;
@@ -28,9 +31,9 @@ static sconce_status remember(struct graph *g, uint32_t id, sconce_error *err) {
   if (v->kind == VK_TENSOR)
     memcpy(u->dims, v->tensor.dim_live, sizeof u->dims);
   else
-    u->number = v->i;
+    u->number = (struct number){.kind = v->number, .i = v->i};
   g->undo = u;
-  v->stamp = g->call;
+  v->stamp = ++g->clock;
   return SCONCE_OK;
 }
 
@@ -50,8 +53,9 @@ static bool host_elements_stay(const struct tensor *t) {
 
 void graph_begin(struct graph *g) {
   forget(g);
-  g->call++;
-  g->planned = 0;
+  g->began = g->clock;
+  g->from = g->planned = g->next = 0;
+  g->steps = 0;
   g->nodes_planned = 0;
   g->wanted = NO_VALUE;
   for (uint32_t i = 0; i < g->n_nodes; i++) {
@@ -82,12 +86,24 @@ sconce_status graph_set_symint(struct graph *g, uint32_t id, int64_t number, sco
   struct value *v = &g->values[id];
   if (number < INT32_MIN || number > INT32_MAX)
     return fail(err, SCONCE_BAD_ARGUMENT, "%" PRId64 " does not fit 32 bits", number);
-  if (v->i == number) return SCONCE_OK;
-  if (v->kind == VK_INT) /* the exporter folded it; then it cannot change */
+  if (v->kind == VK_INT && v->i != number) /* the exporter folded it; then it cannot change */
     return fail(err, SCONCE_BAD_ARGUMENT, "%" PRId64 ", but the file fixed it at %" PRId64, number,
                 v->i);
+  if (v->kind == VK_INT) return SCONCE_OK;
+  return graph_set_number(g, id, (struct number){.kind = NUMBER_INT, .i = number}, err);
+}
+
+sconce_status graph_set_number(struct graph *g, uint32_t id, struct number number,
+                               sconce_error *err) {
+  if (number.kind == NUMBER_INT && (id >= g->n_values || g->values[id].kind != VK_SYMINT))
+    return graph_set_symint(g, id, number.i, err);
+  if (id >= g->n_values || g->values[id].kind != VK_SYMINT)
+    return fail(err, SCONCE_BAD_GRAPH, "the result is no live scalar");
+  struct value *v = &g->values[id];
+  if (v->number == number.kind && v->i == number.i) return SCONCE_OK; /* bits, for a double too */
   TRY(remember(g, id, err));
-  v->i = number;
+  v->number = number.kind;
+  v->i = number.i;
   return SCONCE_OK;
 }
 
@@ -97,13 +113,13 @@ sconce_status graph_touch(struct graph *g, uint32_t id, sconce_error *err) {
 
 /* ---- dirty nodes ----------------------------------------------------------------------------- */
 
-static bool changed(const struct graph *g, uint32_t id) {
+static bool changed(const struct graph *g, uint32_t id, uint64_t since) {
   if (id == NO_VALUE) return false;
   const struct value *v = &g->values[id];
-  if (v->stamp == g->call) return true;
+  if (v->stamp > since) return true;
   if (v->kind != VK_VALUE_LIST) return false;
   for (uint32_t i = 0; i < v->list.n; i++)
-    if (v->list.ids[i] != NO_VALUE && g->values[v->list.ids[i]].stamp == g->call) return true;
+    if (v->list.ids[i] != NO_VALUE && g->values[v->list.ids[i]].stamp > since) return true;
   return false;
 }
 
@@ -114,12 +130,12 @@ bool node_reads_device(const struct graph *g, const struct node *n) {
 }
 
 static bool dirty(const struct graph *g, const struct node *n) {
-  if (n->stale || node_reads_device(g, n)) return true;
+  if (n->stale || n->counts || n->op->flags & OP_FLOW || node_reads_device(g, n)) return true;
   for (uint32_t i = 0; i < n->n_args; i++)
-    if (changed(g, n->args[i])) return true;
+    if (changed(g, n->args[i], n->stamp)) return true;
   for (uint32_t i = 0; i < n->n_parts; i++)
     for (uint32_t k = 0; k < n->parts[i].n_args; k++)
-      if (changed(g, n->parts[i].args[k])) return true;
+      if (changed(g, n->parts[i].args[k], n->stamp)) return true;
   return false;
 }
 
@@ -130,7 +146,7 @@ static void put_back(struct graph *g) {
     if (v->kind == VK_TENSOR)
       memcpy(v->tensor.dim_live, u->dims, sizeof u->dims);
     else
-      v->i = u->number;
+      v->number = u->number.kind, v->i = u->number.i;
   }
   forget(g);
 }
@@ -138,7 +154,7 @@ static void put_back(struct graph *g) {
 /* Records that this call made are for dims and scalars that are gone again. */
 void graph_rollback(struct graph *g) {
   for (uint32_t i = 0; i < g->n_nodes; i++)
-    if (dirty(g, &g->nodes[i])) g->nodes[i].stale = true;
+    if (g->nodes[i].stamp > g->began) g->nodes[i].stale = true;
   put_back(g);
 }
 
@@ -200,8 +216,16 @@ static sconce_status emit_node(struct plan *p) {
   else
     TRY(views_are_free(p->g, n) ? n->op->emit(p, n) : emit_parts(p, n));
   n->stale = false;
+  n->stamp = ++p->g->clock;
   p->g->nodes_planned++;
   return SCONCE_OK;
+}
+
+/* What a node writes in place after this one must be read again. */
+static void forget_elements(struct graph *g, const struct node *n) {
+  struct value *v = &g->values[n->args[0]];
+  if (v->kind == VK_TENSOR && v->tensor.written && !host_elements_stay(&v->tensor))
+    v->tensor.host = NULL;
 }
 
 static sconce_status shape_node(struct plan *p) {
@@ -213,21 +237,35 @@ static sconce_status shape_node(struct plan *p) {
 }
 
 /* All shapes first, then all records: a shape that fails leaves every record as it was. */
-sconce_status graph_plan(struct graph *g, sconce_error *err) {
-  struct plan p = {.g = g, .err = err};
+static sconce_status plan_segment(struct plan *p) {
+  struct graph *g = p->g;
   const uint32_t from = g->planned;
   uint32_t to = from;
-  g->wanted = NO_VALUE;
-  for (; to < g->n_nodes; to++) {
-    p.node = &g->nodes[to];
-    if (dirty(g, p.node)) TRY(at_node(&p, shape_node(&p)));
+  for (; to < g->n_nodes && (to == from || !g->nodes[to].begins); to++) {
+    p->node = &g->nodes[to];
+    if (dirty(g, p->node)) TRY(at_node(p, shape_node(p)));
     if (g->wanted != NO_VALUE) break;
+    if (p->node->op->flags & OP_READS) forget_elements(g, p->node);
   }
   for (uint32_t i = from; i < to; i++) {
-    p.node = &g->nodes[i];
-    if (dirty(g, p.node)) TRY(at_node(&p, emit_node(&p)));
+    p->node = &g->nodes[i];
+    if (dirty(g, p->node)) TRY(at_node(p, emit_node(p)));
   }
   g->planned = to;
+  g->steps += to - from;
+  if (g->steps <= g->max_steps) return SCONCE_OK;
+  return fail(p->err, SCONCE_UNSUPPORTED, "the call takes more than %" PRIu64 " steps",
+              g->max_steps);
+}
+
+sconce_status graph_plan(struct graph *g, sconce_error *err) {
+  struct plan p = {.g = g, .err = err};
+  g->from = g->planned = g->next;
+  g->jump = NO_NODE;
+  g->wanted = NO_VALUE;
+  while (g->planned < g->n_nodes && g->wanted == NO_VALUE && g->jump == NO_NODE)
+    TRY(plan_segment(&p));
+  g->next = g->jump == NO_NODE ? g->planned : g->jump;
   return SCONCE_OK;
 }
 
@@ -235,15 +273,16 @@ sconce_status graph_plan(struct graph *g, sconce_error *err) {
 static uint8_t zeros[HOST_READ_MAX];
 
 static sconce_status plan_unseen(struct graph *g, sconce_error *err) {
-  TRY(graph_plan(g, err));
-  while (g->wanted != NO_VALUE) {
-    struct tensor *t = &g->values[g->wanted].tensor;
-    if (tensor_nbytes(t) > HOST_READ_MAX)
+  do {
+    TRY(graph_plan(g, err));
+    g->next = g->planned; /* whether a jump was taken or not */
+    struct tensor *t = g->wanted == NO_VALUE ? NULL : &g->values[g->wanted].tensor;
+    if (t && tensor_nbytes(t) > HOST_READ_MAX)
       return fail(err, SCONCE_UNSUPPORTED, "a scalar from a tensor of %" PRIu64 " bytes",
                   tensor_nbytes(t));
-    t->host = zeros;
-    TRY(graph_plan(g, err));
-  }
+    if (t) t->host = zeros;
+  } while (!graph_is_whole(g));
+  g->from = 0;
   return SCONCE_OK;
 }
 
@@ -330,6 +369,7 @@ static sconce_status read_constants(struct graph *g, sconce_error *err) {
 sconce_status graph_finish(struct graph *g, sconce_error *err) {
   TRY(read_constants(g, err));
   TRY(rewrite_all(g, err));
+  TRY(flow_finish(g, err));
   TRY(prepare_nodes(g, err));
   TRY(memory_plan(g, err));
   TRY(plan_first(g, err));

@@ -221,6 +221,7 @@ static bool may_move(const struct rewrite *r, const struct fusion *f) {
     if (n->op->flags & (OP_HOST | OP_READS)) return false;
     for (uint32_t k = f->nodes[i] + 1; k < last; k++) {
       if (in(f, k) || is_gone(&r->g->nodes[k])) continue;
+      if (r->g->nodes[k].op->flags & OP_FLOW) return false;
       struct clash c = {r->g, &r->g->nodes[k], false};
       visit_node(&(struct visit){r->g, compare, &c}, n);
       if (c.found) return false;

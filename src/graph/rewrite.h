@@ -9,7 +9,6 @@
 
 #include "graph/op.h"
 
-#define NO_NODE UINT32_MAX
 /* Nodes that are further apart are not fused, so that loading takes time in proportion to a file; a
  * layer has some 20 nodes. */
 enum { FUSION_REACH = 1024 };

@@ -125,7 +125,6 @@ static sconce_status count_code(struct counter *c, struct inspect_method *m) {
   for (uint32_t chain = 0; chain < m->m.n_chains; chain++)
     for (uint32_t i = 0; i < pte_n_instructions(&m->m, chain); i++) {
       struct pte_instruction in = pte_instruction(&m->m, chain, i);
-      m->n_branches += in.kind == PTE_JUMP_FALSE_CALL;
       if (in.kind != PTE_KERNEL_CALL) continue;
       TRY(count_call(c, text_of(pte_operator_text(&m->m, in.index, name)), true));
       m->n_calls++;
@@ -232,8 +231,6 @@ bool method_blocked(const struct inspect_method *m, char out[200]) {
   else if (m->n_unsupported)
     snprintf(out, 200, "%u of %u calls are of operators that this build does not have",
              m->n_unsupported, m->n_calls);
-  else if (m->n_branches)
-    snprintf(out, 200, "the program branches: export it without control flow");
   else if (m->memory.unknown)
     snprintf(out, 200, "%s", m->memory.unknown);
   return *out;

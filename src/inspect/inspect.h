@@ -47,7 +47,6 @@ struct inspect_method {
   uint32_t n_operators;
   uint32_t n_calls, n_unsupported; /* calls */
   uint32_t n_foreign;              /* delegates of other backends */
-  uint32_t n_branches;
   struct inspect_memory memory;
 };
 

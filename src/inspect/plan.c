@@ -74,7 +74,7 @@ static sconce_status set_elements(struct call *c, struct tensor *t, const sconce
   return convert_in(t->dtype, elements, given->dtype, given->data, tensor_numel(t), c->err);
 }
 
-static sconce_status set_number(struct call *c, uint32_t id, const sconce_tensor *given) {
+static sconce_status give_number(struct call *c, uint32_t id, const sconce_tensor *given) {
   int32_t number;
   uint64_t numel = 1;
   for (uint32_t d = 0; d < given->rank; d++) numel *= given->dims[d];
@@ -88,7 +88,7 @@ static sconce_status set_number(struct call *c, uint32_t id, const sconce_tensor
 
 static sconce_status set_input(struct call *c, uint32_t id, const sconce_tensor *given) {
   struct value *v = &c->g->values[id];
-  if (v->kind != VK_TENSOR) return given ? set_number(c, id, given) : SCONCE_OK;
+  if (v->kind != VK_TENSOR) return given ? give_number(c, id, given) : SCONCE_OK;
   uint32_t dims[RANK_MAX];
   memcpy(dims, v->tensor.dim_max, sizeof dims);
   if (given) TRY(fit_dims(c, given, v->tensor.rank, dims));

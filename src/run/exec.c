@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/os.h"
+#include "graph/flow.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -49,13 +50,21 @@ static enum gpu_use use_of(enum buffer_kind kind) {
   return kind == BUFFER_STATE ? GPU_STATE : GPU_TRANSIENT;
 }
 
+static bool has_jumps(const struct graph *g) {
+  for (uint32_t i = 0; i < g->n_nodes; i++)
+    if (flow_is_jump(&g->nodes[i])) return true;
+  return false;
+}
+
 static sconce_status open_buffers(struct exec *x, sconce_error *err) {
   static const char *const names[] = {"constant", "state", "input", "output", "transient"};
   const struct graph *g = x->graph;
   x->buffers = arena_new(x->arena, struct gpu_buffer *, g->n_buffers);
   x->bound = arena_new(x->arena, struct bound *, g->n_nodes);
   x->copies = arena_new(x->arena, struct gpu_copy, g->n_outputs + 1);
-  if (!x->buffers || !x->bound || !x->copies)
+  const bool jumps = has_jumps(g);
+  if (jumps) x->again = arena_new(x->arena, struct bound **, g->n_nodes);
+  if (!x->buffers || !x->bound || !x->copies || (jumps && !x->again))
     return fail(err, SCONCE_NO_MEMORY, "no memory for %u buffers", g->n_buffers);
   for (uint32_t i = 0; i < g->n_buffers; i++) {
     const struct buffer *b = &g->buffers[i];
@@ -258,37 +267,48 @@ static sconce_status reserve_dispatches(struct exec *x, uint32_t n, sconce_error
   if (n <= x->cap_dispatches) return SCONCE_OK;
   uint32_t cap = n + x->cap_dispatches;
   struct gpu_dispatch *more = arena_new(x->arena, struct gpu_dispatch, cap);
-  if (!more) return fail(err, SCONCE_NO_MEMORY, "no memory for %u dispatches", n);
+  struct origin *origins = arena_new(x->arena, struct origin, cap);
+  if (!more || !origins) return fail(err, SCONCE_NO_MEMORY, "no memory for %u dispatches", n);
   if (x->n_dispatches) memcpy(more, x->dispatches, x->n_dispatches * sizeof *more);
+  if (x->n_dispatches) memcpy(origins, x->origins, x->n_dispatches * sizeof *origins);
   x->dispatches = more;
+  x->origins = origins;
   x->cap_dispatches = cap;
   return SCONCE_OK;
 }
 
+/* A node that a loop visits again before a submit has parameters for each visit: all of them are
+ * written before the first of its dispatches runs. */
 static sconce_status bind_node(struct exec *x, uint32_t node, sconce_error *err) {
   const struct node *n = &x->graph->nodes[node];
-  struct bound **at = &x->bound[node];
+  struct bound **at = x->again && x->again[node] ? x->again[node] : &x->bound[node];
   TRY(reserve_dispatches(x, x->n_dispatches + n->n_records, err));
   for (uint32_t k = 0; k < n->n_records; k++) {
     struct bound *b = NULL;
     TRY(place_of(x, at, &b, err));
     TRY(bind(x, b, &n->records[k], &x->dispatches[x->n_dispatches], err));
-    x->n_dispatches++;
+    x->origins[x->n_dispatches++] = (struct origin){n, n->records[k].row};
     at = &b->next;
   }
+  if (x->again) x->again[node] = at;
   return SCONCE_OK;
 }
 
 /* The list of dispatches; the same as the last call's when nothing was planned anew. */
 static sconce_status bind_planned(struct exec *x, sconce_error *err) {
   const struct graph *g = x->graph;
-  if (x->complete && g->nodes_planned == 0 && g->planned == g->n_nodes) return SCONCE_OK;
-  if (x->nodes_bound == 0) x->n_dispatches = 0;
+  const bool whole = g->from == 0 && g->planned == g->n_nodes;
+  if (!x->begun) x->submits = x->dispatches_gone = 0;
+  if (x->complete && g->nodes_planned == 0 && whole && !x->begun) return SCONCE_OK;
+  if (!x->begun) x->n_dispatches = 0;
+  x->begun = true;
   x->complete = false;
-  for (; x->nodes_bound < g->planned; x->nodes_bound++) TRY(bind_node(x, x->nodes_bound, err));
-  x->complete = x->nodes_bound == g->n_nodes;
+  for (uint32_t i = g->from; i < g->planned; i++) TRY(bind_node(x, i, err));
+  x->complete = whole;
   return SCONCE_OK;
 }
+
+uint32_t exec_dispatches(const struct exec *x) { return x->dispatches_gone + x->n_dispatches; }
 
 static sconce_status write_params(struct exec *x, sconce_error *err) {
   for (struct params *p = x->params; p; p = p->next) {
@@ -404,19 +424,45 @@ static void end_finished(struct exec *x) {
 /* What is bound and not yet sent. A long chain goes in a few submits: the device starts while the
  * rest is encoded. Two to four were best for a token of 82 dispatches on an H200, eight worse; a
  * device that has another call to work on needs none. */
-static sconce_status send(struct exec *x, const struct gpu_copy *copies, uint32_t n_copies,
-                          sconce_error *err) {
+static uint32_t splits_of(const struct exec *x) {
+  const uint32_t n = x->n_dispatches - x->dispatches_sent;
+  return n < 64 || x->n_running ? 1 : n < 256 ? 2 : 4;
+}
+
+static sconce_status send(struct exec *x, uint32_t splits, const struct gpu_copy *copies,
+                          uint32_t n_copies, sconce_error *err) {
   TRY(write_params(x, err));
   const uint32_t first = x->dispatches_sent, n = x->n_dispatches - first;
-  const uint32_t splits = n < 64 || x->n_running ? 1 : n < 256 ? 2 : 4;
   for (uint32_t s = 0; s < splits; s++) {
     uint32_t from = first + n * s / splits, to = first + n * (s + 1) / splits;
     bool last = s + 1 == splits;
     TRY(gpu_submit(
         x->gpu, &(struct gpu_batch){x->dispatches + from, to - from, copies, last ? n_copies : 0},
         err));
+    x->submits++;
   }
   x->dispatches_sent = x->n_dispatches;
+  return SCONCE_OK;
+}
+
+/* Parameters of what was sent may be written anew: the queue keeps the order. */
+static void let_go(struct exec *x) {
+  if (!x->again) return;
+  memset(x->again, 0, x->graph->n_nodes * sizeof *x->again);
+  x->dispatches_gone += x->n_dispatches;
+  x->n_dispatches = x->dispatches_sent = 0;
+  x->complete = false;
+}
+
+/* Dispatches of a call with jumps that are kept before they are sent: rounds of a loop need
+ * parameter memory and bind groups for each. */
+enum { TAKE_MAX = 512 };
+
+sconce_status exec_take(struct exec *x, sconce_error *err) {
+  TRY(bind_planned(x, err));
+  if (!x->again || x->n_dispatches - x->dispatches_sent < TAKE_MAX) return SCONCE_OK;
+  TRY(send(x, 1, NULL, 0, err));
+  let_go(x);
   return SCONCE_OK;
 }
 
@@ -427,13 +473,18 @@ sconce_status exec_part(struct exec *x, uint32_t value, void *out, sconce_error 
     return fail(err, SCONCE_UNSUPPORTED, "a scalar from a tensor of %llu bytes",
                 (unsigned long long)size);
   TRY(bind_planned(x, err));
-  TRY(send(x, NULL, 0, err));
+  TRY(send(x, splits_of(x), NULL, 0, err));
+  let_go(x);
   if (!x->part) TRY(gpu_read_open(x->gpu, HOST_READ_MAX, &x->part, err));
   return read_back(x, x->part, t->buffer, 0, round_up(size, 4), out, err);
 }
 
 /* After a call has been sent, or given up, the next one starts from its first node. */
-static void call_over(struct exec *x) { x->nodes_bound = x->dispatches_sent = 0; }
+static void call_over(struct exec *x) {
+  x->dispatches_sent = 0;
+  x->begun = false;
+  if (x->again) memset(x->again, 0, x->graph->n_nodes * sizeof *x->again);
+}
 
 /* The copies of the outputs into this flight. */
 static sconce_status prepare_copies(struct exec *x, struct flight *f, const struct take *take,
@@ -452,7 +503,7 @@ static sconce_status begin(struct exec *x, struct flight *f, const struct take *
   TRY(bind_planned(x, err));
   uint64_t bound = os_clock_ns();
   TRY(prepare_copies(x, f, take, &n, err));
-  TRY(send(x, x->copies, n, err));
+  TRY(send(x, splits_of(x), x->copies, n, err));
   TRY(gpu_read_begin(f->read, err));
   x->bind_ns += bound - start;
   x->submit_ns += os_clock_ns() - bound;
@@ -567,13 +618,12 @@ sconce_status exec_profile(struct exec *x, struct arena *scratch,
   if (!times) return fail(err, SCONCE_NO_MEMORY, "no memory for %u times", x->n_dispatches);
   struct gpu_batch batch = {.dispatches = x->dispatches, .n_dispatches = x->n_dispatches};
   TRY(gpu_profile(x->gpu, &batch, GPU_TIME_EACH, times, err));
-  for (uint32_t i = 0, at = 0; i < x->graph->n_nodes; i++)
-    for (uint32_t k = 0; k < x->graph->nodes[i].n_records; k++, at++) {
-      const struct kernel *row = x->graph->nodes[i].records[k].row;
-      char label[120];
-      snprintf(label, sizeof label, "%s/%s", row->wgsl->name, row->name);
-      each(user, x->graph->nodes[i].name, label, times[2 * at] - times[0],
-           times[2 * at + 1] - times[0]);
-    }
+  for (uint32_t i = 0; i < x->n_dispatches; i++) {
+    const struct kernel *row = x->origins[i].row;
+    char label[120];
+    snprintf(label, sizeof label, "%s/%s", row->wgsl->name, row->name);
+    each(user, x->origins[i].node->name, label, times[2 * i] - times[0],
+         times[2 * i + 1] - times[0]);
+  }
   return SCONCE_OK;
 }

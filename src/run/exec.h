@@ -19,6 +19,12 @@ struct outcome {
   int64_t number;          /* of a SymInt */
 };
 
+/* What a dispatch was planned as. */
+struct origin {
+  const struct node *node;
+  const struct kernel *row;
+};
+
 /* A call that was submitted: where its outputs arrive. */
 struct flight {
   struct gpu_read *read;
@@ -34,11 +40,16 @@ struct exec {
   struct arena *arena;         /* the graph's */
   struct gpu_buffer **buffers; /* by graph buffer; some are shared */
   struct bound **bound;        /* by node: what its records are bound to */
+  struct bound ***again;       /* by node: where its next visit in this submit goes on; NULL at the
+                                  first, or if the graph has no jumps */
   struct params *params;       /* blocks of parameter slots, newest first */
   struct gpu_dispatch *dispatches;
+  struct origin *origins; /* of the dispatches */
   uint32_t n_dispatches, cap_dispatches;
-  uint32_t nodes_bound, dispatches_sent; /* of this call, while it is being begun */
-  bool complete;                         /* dispatches is the whole graph's list */
+  uint32_t dispatches_sent; /* of this call, while it is being begun */
+  uint32_t dispatches_gone; /* …and those that are not in the list any more */
+  bool begun;               /* something of this call is bound */
+  bool complete;            /* dispatches is the whole graph's list */
   struct flight flights[EXEC_FLIGHTS];
   struct flight *running[EXEC_FLIGHTS]; /* submitted and not yet waited for, oldest first */
   uint32_t n_running;
@@ -47,6 +58,7 @@ struct exec {
   struct gpu_copy *copies;     /* (outputs + 1) of one call */
   struct gpu_read *part;       /* for scalars that only the device knows; opened when needed */
   uint64_t records_written;    /* parameter slots rewritten, ever */
+  uint32_t submits;            /* of the last call */
   uint64_t bind_ns, submit_ns; /* of the host in exec_begin, ever */
 };
 
@@ -61,7 +73,8 @@ struct take {
 SCONCE_CHECK sconce_status exec_init(struct exec *x, const struct shared *shared,
                                      struct graph *graph, sconce_error *err);
 void exec_free(struct exec *x);
-uint64_t exec_own(const struct exec *x); /* bytes on the device that exec_free frees */
+uint32_t exec_dispatches(const struct exec *x); /* of the last call */
+uint64_t exec_own(const struct exec *x);        /* bytes on the device that exec_free frees */
 /* Puts state (KV caches) back to its initial contents. */
 SCONCE_CHECK sconce_status exec_reset(struct exec *x, sconce_error *err);
 
@@ -75,7 +88,9 @@ SCONCE_CHECK sconce_status exec_write(struct exec *x, uint32_t value, const void
 /* The live elements of one's output become another's input, on the device. */
 SCONCE_CHECK sconce_status exec_feed(struct exec *x, uint32_t input, const struct exec *from,
                                      uint32_t output, sconce_error *err);
-/* Runs the nodes that are planned so far and reads a tensor's live elements back into `out`: for a
+/* Takes what graph_plan has planned before it plans on; a long call is sent on the way. */
+SCONCE_CHECK sconce_status exec_take(struct exec *x, sconce_error *err);
+/* The same; then runs all of it and reads a tensor's live elements back into `out`: for a
  * scalar that only the device knows. `out` has HOST_READ_MAX bytes. exec_begin then goes on behind
  * them. */
 SCONCE_CHECK sconce_status exec_part(struct exec *x, uint32_t value, void *out, sconce_error *err);

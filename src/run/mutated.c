@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#define NO_NODE UINT32_MAX
-
 struct search {
   const struct graph *g;
   uint32_t *maker;        /* by value: the node that gives it, or NO_NODE */

@@ -7,7 +7,7 @@
 #include "run/model.h"
 
 #include "base/half.h"
-#include "graph/op.h"
+#include "graph/flow.h"
 #include "run/missing.h"
 #include "run/mutated.h"
 #include "run/places.h"
@@ -19,8 +19,11 @@ struct program {
   sconce_model *model;
   const struct pte_method *m;
   struct graph *g;
-  uint32_t *map;        /* program's value -> graph's, NO_VALUE until used */
-  uint32_t *recast;     /* the same in the other float dtype, NO_VALUE until somebody wants it */
+  uint32_t *map;    /* program's value -> graph's, NO_VALUE until used */
+  uint32_t *recast; /* the same in the other float dtype, NO_VALUE until somebody wants it */
+  uint32_t *recast_in, *viewed_in; /* the blocks in which casts and silent views were added */
+  bool *live;                      /* a scalar that some instruction gives */
+  uint32_t block; /* between labels and jumps: what one block added another may not have run */
   struct places places; /* what was written where in planned memory */
   struct host_constant *wanted;
   sconce_error *err;
@@ -113,16 +116,21 @@ static sconce_status add_tensor(struct program *p, const struct pte_tensor *t, u
 
 static sconce_status value_of(struct program *p, uint32_t index, uint32_t *out);
 
+static uint32_t recast_of(const struct program *p, uint32_t index) {
+  return p->recast_in[index] == p->block ? p->recast[index] : NO_VALUE;
+}
+
 /* The program's value, which is there in the other float dtype. */
 static sconce_status recast(struct program *p, uint32_t index, enum vk_dtype dtype, uint32_t *out) {
   struct graph *g = p->g;
   const uint32_t from = p->map[index];
-  *out = p->recast[index];
+  *out = recast_of(p, index);
   if (*out != NO_VALUE) return SCONCE_OK;
   const struct tensor *t = &g->values[from].tensor;
   *out = graph_add_tensor(g, dtype, t->rank, t->dim_max, p->err);
   if (*out == NO_VALUE) return SCONCE_NO_MEMORY;
   p->recast[index] = *out;
+  p->recast_in[index] = p->block;
   t = &g->values[from].tensor; /* the array may have moved */
   const struct pte_tensor said = pte_value(p->m, index).tensor;
   struct extent bytes;
@@ -140,6 +148,7 @@ static sconce_status recast(struct program *p, uint32_t index, enum vk_dtype dty
 /* Before anybody reads a value that nothing wrote: it is a view, or has initial bytes, or means
  * nothing. */
 static sconce_status find_viewed(struct program *p, uint32_t index) {
+  if (p->viewed_in[index] && p->viewed_in[index] != p->block) p->map[index] = NO_VALUE;
   const uint32_t viewed = p->map[index] == NO_VALUE ? places_viewed(&p->places, index) : UINT32_MAX;
   struct extent bytes;
   uint32_t from;
@@ -159,6 +168,7 @@ static sconce_status find_viewed(struct program *p, uint32_t index) {
   p->g->values[list].list.n = t.shape.rank;
   p->g->values[list].list.ints = sizes;
   p->map[index] = to;
+  p->viewed_in[index] = p->block;
   const uint32_t args[] = {from, list, to};
   return graph_add_node(p->g, text_of("aten::view_copy.out"), p->g->n_nodes, args, 3, p->err);
 }
@@ -210,6 +220,20 @@ static sconce_status add_literal_list(struct program *p, const struct pte_value 
   return SCONCE_OK;
 }
 
+static sconce_status add_live(struct program *p, const struct pte_value *v, uint32_t *out) {
+  *out = graph_add_value(p->g, VK_SYMINT, p->err);
+  if (*out == NO_VALUE) return SCONCE_NO_MEMORY;
+  struct value *to = &p->g->values[*out];
+  to->number = v->kind == PTE_DOUBLE ? NUMBER_DOUBLE
+               : v->kind == PTE_BOOL ? NUMBER_BOOL
+                                     : NUMBER_INT;
+  if (v->kind == PTE_DOUBLE)
+    to->d = v->d;
+  else
+    to->i = v->kind == PTE_BOOL ? v->b : v->i;
+  return SCONCE_OK;
+}
+
 static sconce_status add_scalar(struct program *p, const struct pte_value *v, uint32_t *out) {
   enum vk_kind kind = v->kind == PTE_INT      ? VK_INT
                       : v->kind == PTE_DOUBLE ? VK_DOUBLE
@@ -245,7 +269,7 @@ static sconce_status value_of(struct program *p, uint32_t index, uint32_t *out) 
     status = add_literal_list(p, &v, out);
     break;
   default:
-    status = add_scalar(p, &v, out);
+    status = p->live[index] ? add_live(p, &v, out) : add_scalar(p, &v, out);
     break;
   }
   if (status != SCONCE_OK) {
@@ -302,7 +326,7 @@ static sconce_status join(struct program *p, uint32_t index, const struct vkgrap
   }
   uint32_t mine;
   TRY(value_of(p, index, &mine));
-  if (map[id] != NO_VALUE && map[id] != mine && map[id] != p->recast[index])
+  if (map[id] != NO_VALUE && map[id] != mine && map[id] != recast_of(p, index))
     return fail(p->err, SCONCE_UNSUPPORTED,
                 "an output of the delegate is one of its inputs under "
                 "another name");
@@ -476,35 +500,97 @@ static sconce_status add_kernel(struct program *p, const struct pte_instruction 
   return status;
 }
 
+/* Where branches end a result gets the contents of one or the other. */
+static sconce_status add_move(struct program *p, const struct pte_instruction *in) {
+  uint32_t args[2];
+  TRY(read_value(p, in->value, &args[0]));
+  if (p->viewed_in[in->to]) p->map[in->to] = NO_VALUE, p->viewed_in[in->to] = 0;
+  TRY(value_of(p, in->to, &args[1]));
+  p->recast[in->to] = NO_VALUE;
+  places_wrote(&p->places, in->to);
+  if (p->g->values[args[1]].kind == VK_TENSOR)
+    return graph_add_node(p->g, text_of("aten.alias_copy.default"), p->g->n_nodes, args, 2, p->err);
+  if (p->g->values[args[1]].kind != VK_SYMINT)
+    return fail(p->err, SCONCE_UNSUPPORTED, "value %u of kind %s is moved", in->to,
+                vk_kind_name(p->g->values[args[1]].kind));
+  return graph_add_own(p->g, &flow_move, args, 2, p->err);
+}
+
+static sconce_status add_jump(struct program *p, const struct pte_instruction *in, uint32_t label) {
+  uint32_t args[2] = {NO_VALUE, label};
+  TRY(read_value(p, in->value, &args[0]));
+  p->block++;
+  return graph_add_own(p->g, &flow_jump, args, 2, p->err);
+}
+
+/* labels: by instruction of the chain. */
 static sconce_status add_instruction(struct program *p, const struct pte_instruction *in,
-                                     uint32_t index) {
+                                     uint32_t index, const uint32_t *labels) {
   switch (in->kind) {
   case PTE_DELEGATE_CALL:
     return add_delegate(p, in);
   case PTE_KERNEL_CALL:
     return add_kernel(p, in, index);
-  case PTE_MOVE_CALL: {
-    uint32_t from;
-    TRY(value_of(p, in->value, &from));
-    p->map[in->to] = from;
-    return SCONCE_OK;
-  }
+  case PTE_MOVE_CALL:
+    return add_move(p, in);
   case PTE_FREE_CALL:
     return SCONCE_OK;
   default:
-    return fail(p->err, SCONCE_UNSUPPORTED, "a branch");
+    return add_jump(p, in, labels[in->destination]);
+  }
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+static sconce_status find_labels(struct program *p, uint32_t chain, uint32_t **out) {
+  const uint32_t n = pte_n_instructions(p->m, chain);
+  uint32_t *labels = arena_new(&p->g->arena, uint32_t, (size_t)n + 1);
+  if (!labels) return fail(p->err, SCONCE_NO_MEMORY, "no memory for %u instructions", n);
+  for (uint32_t i = 0; i <= n; i++) labels[i] = NO_VALUE;
+  for (uint32_t i = 0; i < n; i++) {
+    const struct pte_instruction in = pte_instruction(p->m, chain, i);
+    if (in.kind != PTE_JUMP_FALSE_CALL || labels[in.destination] != NO_VALUE) continue;
+    labels[in.destination] = flow_add_label(p->g, p->err);
+    if (labels[in.destination] == NO_VALUE) return SCONCE_NO_MEMORY;
+  }
+  *out = labels;
+  return SCONCE_OK;
+}
+
+static sconce_status add_label(struct program *p, uint32_t label) {
+  if (label == NO_VALUE) return SCONCE_OK;
+  p->block++;
+  return graph_add_own(p->g, &flow_label, &label, 1, p->err);
+}
+
+static sconce_status add_chain(struct program *p, uint32_t chain) {
+  const uint32_t n = pte_n_instructions(p->m, chain);
+  uint32_t *labels = NULL;
+  TRY(find_labels(p, chain, &labels));
+  for (uint32_t i = 0; i < n; i++) {
+    struct pte_instruction in = pte_instruction(p->m, chain, i);
+    TRY(add_label(p, labels[i]));
+    sconce_status status = add_instruction(p, &in, i, labels);
+    if (status == SCONCE_OK) continue;
+    error_prefix(p->err, "instruction %u: ", i);
+    return status;
+  }
+  return add_label(p, labels[n]);
+}
+
+/* A portable call gives its last argument, and a move the value that it names. */
+static void find_live(struct program *p, uint32_t chain) {
+  for (uint32_t i = 0; i < pte_n_instructions(p->m, chain); i++) {
+    const struct pte_instruction in = pte_instruction(p->m, chain, i);
+    if (in.kind == PTE_MOVE_CALL) p->live[in.to] = true;
+    if (in.kind == PTE_KERNEL_CALL && in.args.n)
+      p->live[(uint32_t)fb_i32_at(in.args, in.args.n - 1)] = true;
   }
 }
 
 static sconce_status add_code(struct program *p) {
-  for (uint32_t chain = 0; chain < p->m->n_chains; chain++)
-    for (uint32_t i = 0; i < pte_n_instructions(p->m, chain); i++) {
-      struct pte_instruction in = pte_instruction(p->m, chain, i);
-      sconce_status status = add_instruction(p, &in, i);
-      if (status == SCONCE_OK) continue;
-      error_prefix(p->err, "instruction %u: ", i);
-      return status;
-    }
+  for (uint32_t chain = 0; chain < p->m->n_chains; chain++) find_live(p, chain);
+  for (uint32_t chain = 0; chain < p->m->n_chains; chain++) TRY(add_chain(p, chain));
   return SCONCE_OK;
 }
 
@@ -565,10 +651,13 @@ static sconce_status begin_places(struct program *p) {
 
 sconce_status program_build(struct graph *g, sconce_model *model, const struct pte_method *method,
                             struct draw *draw, struct host_constant **wanted, sconce_error *err) {
-  struct program p = {.model = model, .m = method, .g = g, .err = err};
+  struct program p = {.model = model, .m = method, .g = g, .block = 1, .err = err};
   p.map = arena_new(&g->arena, uint32_t, method->n_values);
   p.recast = arena_new(&g->arena, uint32_t, method->n_values);
-  if (!p.map || !p.recast)
+  p.recast_in = arena_new(&g->arena, uint32_t, method->n_values);
+  p.viewed_in = arena_new(&g->arena, uint32_t, method->n_values);
+  p.live = arena_new(&g->arena, bool, method->n_values);
+  if (!p.map || !p.recast || !p.recast_in || !p.viewed_in || !p.live)
     return fail(err, SCONCE_NO_MEMORY, "no memory for %u values", method->n_values);
   for (uint32_t i = 0; i < method->n_values; i++) p.map[i] = p.recast[i] = NO_VALUE;
   TRY(begin_places(&p));

@@ -341,26 +341,37 @@ static sconce_status plan(sconce_state *s, const sconce_draw *draw, sconce_error
     }
     v->tensor.host = b->fed ? NULL : b->bytes;
     TRY(graph_set_dims(&s->graph, b->value, b->live, v->tensor.rank, err));
-    if ((b->fresh || b->fed) && v->stamp != s->graph.call)
+    if ((b->fresh || b->fed) && v->stamp <= s->graph.began)
       TRY(graph_touch(&s->graph, b->value, err));
   }
   TRY(draw_set(&s->graph, &s->method->draw, draw, err));
   return graph_plan(&s->graph, err);
 }
 
-/* A scalar that only the device knows splits the call: run what is planned, read it, plan on. */
+/* A scalar or a condition that only the device knows splits the call: run what is planned, read it,
+ * plan on. */
+static sconce_status plan_behind(sconce_state *s, sconce_error *err) {
+  struct tensor *t = &s->graph.values[s->graph.wanted].tensor;
+  log_write(&s->method->model->device->log, SCONCE_LOG_INFO,
+            "a scalar is computed on the device: the call waits for it");
+  if (!s->elements) s->elements = arena_alloc(&s->arena, HOST_READ_MAX, 1, 8);
+  if (!s->elements) return fail(err, SCONCE_NO_MEMORY, "no memory for a scalar");
+  TRY(exec_part(&s->exec, s->graph.wanted, s->elements, err));
+  t->host = s->elements;
+  sconce_status status = graph_plan(&s->graph, err);
+  t->host = NULL; /* the next tensor's elements go there too */
+  return status;
+}
+
+/* The rest of a call: behind jumps, and behind what the host must read. */
 static sconce_status plan_on(sconce_state *s, sconce_error *err) {
-  while (s->graph.wanted != NO_VALUE) {
-    struct tensor *t = &s->graph.values[s->graph.wanted].tensor;
-    log_write(&s->method->model->device->log, SCONCE_LOG_INFO,
-              "a scalar is computed on the device: the call waits for it");
-    if (!s->elements) s->elements = arena_alloc(&s->arena, HOST_READ_MAX, 1, 8);
-    if (!s->elements) return fail(err, SCONCE_NO_MEMORY, "no memory for a scalar");
-    TRY(exec_part(&s->exec, s->graph.wanted, s->elements, err));
-    t->host = s->elements;
-    sconce_status status = graph_plan(&s->graph, err);
-    t->host = NULL; /* the next tensor's elements go there too */
-    TRY(status);
+  while (!graph_is_whole(&s->graph)) {
+    if (s->graph.wanted != NO_VALUE) {
+      TRY(plan_behind(s, err));
+    } else {
+      TRY(exec_take(&s->exec, err));
+      TRY(graph_plan(&s->graph, err));
+    }
   }
   return SCONCE_OK;
 }
@@ -396,6 +407,7 @@ static sconce_status begin(sconce_state *s, const sconce_call *call, sconce_erro
   TRY(check_draw(s, call->draw, err));
   if (call->feed_token) TRY(feed_token(s, err));
   const uint64_t from = os_clock_ns();
+  s->graph.max_steps = call->max_steps ? call->max_steps : STEPS_MAX;
   TRY(start(s, call->draw, err)); /* else the last call's outputs stay */
   s->plan_ns += os_clock_ns() - from;
   s->done = false;
@@ -527,7 +539,8 @@ void sconce_state_stats(const sconce_state *s, sconce_stats *out) {
                         .own = s->down ? 0 : exec_own(&s->exec),
                         .host = s->arena.held + s->graph.arena.held,
                         .nodes = s->graph.n_nodes,
-                        .dispatches = s->exec.n_dispatches,
+                        .dispatches = exec_dispatches(&s->exec),
+                        .submits = s->exec.submits,
                         .nodes_planned = s->graph.nodes_planned,
                         .params_written = s->exec.records_written};
   gpu_unlock(gpu_of(s));

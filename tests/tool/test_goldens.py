@@ -7,6 +7,7 @@ import re
 from support import ROOT, SCONCE, run
 
 OPS = ROOT / "tests/data/ops"
+PROGRAMS = ROOT / "tests/data/programs"
 
 # Names that no exporter writes into a file, and why. Everything else in docs/operators.md has a golden.
 SPELLING = "the exporter writes the other spelling, with or without the namespace; both are one row"
@@ -18,6 +19,7 @@ TAKEN_APART = "the exporter takes it apart even where it is asked not to"
 ASSERTED = "compares live integers in assertions, which the exporter removes"
 OUTSIDE = "no partitioner takes it into a delegate: files have its portable name, which is the same row"
 DEVICES = "for memory of several devices; this exporter puts none around a delegate of ours"
+SCALARS = "a number of the program around delegates: checked against a table in tests/unit/test_graph.c"
 LOOPS = "not made by an exporter yet: checked against loops in src/ops"
 NONE = {
     "adamw_step.default": MUTATES,
@@ -139,10 +141,18 @@ NONE = {
 }
 
 
+NONE |= {"aten::_local_scalar_dense": SCALARS, "aten::sym_numel": SCALARS,
+         "executorch_prim::et_view.default": "aten::view_copy.out under another name, where a view has live dims"}
+NONE |= {f"executorch_prim::{name}": SCALARS for name in (
+    "ceil.Scalar", "floordiv.Scalar", "floordiv.int", "ge.Scalar", "gt.Scalar", "le.Scalar", "lt.Scalar", "mod.Scalar", "mod.int",
+    "mul.Scalar", "neg.Scalar", "round.Scalar", "sym_float.Scalar", "sym_int.Scalar", "sym_ite.Scalar", "sym_max.Scalar",
+    "sym_min.Scalar", "sym_not.Scalar", "truediv.Scalar", "trunc.Scalar")}
+
+
 @functools.cache
 def names_in_files():
     found = set()
-    for path in sorted(OPS.glob("*/*/model.pte")):
+    for path in [*sorted(OPS.glob("*/*/model.pte")), *sorted(PROGRAMS.glob("*/model.pte"))]:
         report = json.loads(run(SCONCE, "inspect", "--json", path)[0])
         found |= {op["name"] for method in report["methods"] for op in method["operators"]}
     return found
@@ -157,6 +167,12 @@ def test_every_golden_passes():
     cases = len(list(OPS.glob("*/*/case.json")))
     out, _ = run(SCONCE, "check", OPS)
     assert cases > 200 and out.splitlines()[-1] == f"{cases} passed, 0 failed", out
+
+
+def test_every_program_passes():
+    cases = len(list(PROGRAMS.glob("*/case.json")))
+    out, _ = run(SCONCE, "check", PROGRAMS)
+    assert cases > 9 and out.splitlines()[-1] == f"{cases} passed, 0 failed", out
 
 
 def test_every_operator_has_a_golden():

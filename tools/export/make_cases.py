@@ -80,8 +80,8 @@ class Case:
         inputs = [self.file(t) if isinstance(t, torch.Tensor) else t for t in inputs]
         self.calls.append({**more, "inputs": inputs, "outputs": outputs})
 
-    def write(self):
-        text = json.dumps({"name": self.folder.name, "method": "forward", "calls": self.calls}, indent=1)
+    def write(self, method="forward"):
+        text = json.dumps({"name": self.folder.name, "method": method, "calls": self.calls}, indent=1)
         (self.folder / "case.json").write_text(text + "\n")
 
 
@@ -200,10 +200,11 @@ def golden_toy(name, static):
     golden.write()
 
 
-torch.manual_seed(1)
-for folder in ("cases", "goldens"):
-    shutil.rmtree(DATA / folder, ignore_errors=True)
-for make in (add, mul_dynamic, add_int64, chain, wrong, golden_mul):
-    make()
-golden_toy("toy", static=False)
-golden_toy("toy-static", static=True)
+if __name__ == "__main__":
+    torch.manual_seed(1)
+    for folder in ("cases", "goldens"):
+        shutil.rmtree(DATA / folder, ignore_errors=True)
+    for make in (add, mul_dynamic, add_int64, chain, wrong, golden_mul):
+        make()
+    golden_toy("toy", static=False)
+    golden_toy("toy-static", static=True)

@@ -170,7 +170,7 @@ static sconce_status emit(struct plan *p, const struct node *n) {
    .tables = TABLES(casts, words)}
 
 const struct op ops_copy[] = {
-    VIEW("aten.view_copy.default", "aten::view_copy.out", view, 3),
+    VIEW("aten.view_copy.default", "aten::view_copy.out executorch_prim::et_view.default", view, 3),
     VIEW("aten.squeeze_copy.dims",
          "aten::squeeze_copy.dims_out aten.squeeze_copy.dim aten::squeeze_copy.dim_out", squeeze,
          3),

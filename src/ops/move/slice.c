@@ -269,6 +269,55 @@ static sconce_status cat_emit(struct plan *p, const struct node *n) {
   return SCONCE_OK;
 }
 
+/* ---- rows of a loop ---------------------------------------------------------------------------
+ */
+
+/* [row, index, out]: the result, whose first dim now ends with this row, takes it there. */
+static sconce_status row_shape(struct plan *p, const struct node *n) {
+  const struct tensor *x, *y = out_tensor(p, n);
+  uint32_t dims[RANK_MAX];
+  int64_t index;
+  char one[120], two[120];
+  TRY(arg_tensor(p, n, 0, &x));
+  TRY(arg_int(p, n, 1, &index));
+  bool fits = x->rank + 1 == y->rank && x->dtype == y->dtype;
+  for (uint32_t i = 0; fits && i < x->rank; i++) fits = x->dim_live[i] <= y->dim_max[i + 1];
+  if (!fits)
+    return fail(p->err, SCONCE_BAD_ARGUMENT, "%s is no row of %s", tensor_text(x, one),
+                tensor_text(y, two));
+  if (index < 0 || index >= y->dim_max[0])
+    return fail(p->err, SCONCE_BAD_ARGUMENT, "row %" PRId64 " of %u", index, y->dim_max[0]);
+  memcpy(dims + 1, x->dim_live, x->rank * sizeof *dims);
+  dims[0] = (uint32_t)index + 1;
+  return set_dims(p, out_id(n), dims, y->rank);
+}
+
+static sconce_status row_emit(struct plan *p, const struct node *n) {
+  const struct tensor *y = out_tensor(p, n);
+  int64_t index;
+  TRY(arg_int(p, n, 1, &index));
+  struct move m;
+  TRY(move_begin(p, &m, y, y));
+  m.keep = true;
+  m.from[0] = index;
+  m.size[0] = 1;
+  return move_emit(p, n, &m, arg_id(n, 0), out_id(n));
+}
+
+static const struct op copy_row = {"sconce.copy_row",
+                                   row_shape,
+                                   row_emit,
+                                   .n_args = 3,
+                                   .writes = 4,
+                                   .flags = OP_OWN,
+                                   .tables = TABLES(move_kernels)};
+
+/* [out, row, index]: how torch.map and scan gather what their rounds give. */
+static sconce_status copy_index(const struct expansion *x) {
+  const uint32_t args[] = {x->args[1], x->args[2], x->args[0]};
+  return graph_add_own(x->g, &copy_row, args, 3, x->err);
+}
+
 #define PARTS(NAME, PORTABLE, SHAPE, EMIT, N_ARGS)                                                 \
   {NAME, SHAPE, EMIT, .also = PORTABLE, .n_args = N_ARGS, .tables = TABLES(move_kernels)}
 
@@ -284,5 +333,6 @@ const struct op ops_slice[] = {
     {"aten.unbind_copy.int", unbind_shape, unbind_emit, .n_args = 3, .flags = OP_LIST,
      .also = "aten::unbind_copy.int_out", .tables = TABLES(move_kernels)},
     PARTS("aten.cat.default", "aten::cat.out", cat_shape, cat_emit, 3),
+    {"executorch_prim::et_copy_index.tensor", .expand = copy_index, .n_args = 3, .flags = OP_HOST},
     {0},
 };

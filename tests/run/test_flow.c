@@ -1,0 +1,253 @@
+/* Programs that branch and loop: results, submits of a call, and the bound on its steps. */
+#include "base/arena.h"
+#include "examples.h"
+#include "gpu.h"
+#include "sconce.h"
+#include "write/write.h"
+
+#include <string.h>
+
+typedef sconce_status build(struct arena *arena, struct span *out, sconce_error *err);
+
+struct opened {
+  struct arena arena;
+  sconce_device *device;
+  sconce_model *model;
+  sconce_method *method;
+  sconce_state *state;
+};
+
+static void open_bytes(struct opened *o, struct span bytes) {
+  sconce_error err = {0};
+  const sconce_model_desc desc = {.program = {.data = bytes.data, .size = bytes.size}};
+  REQUIRE_OK(sconce_device_open(&o->device, NULL, &err), err);
+  CHECK_OK(sconce_model_open(&o->model, o->device, &desc, &err), err);
+  if (o->model) CHECK_OK(sconce_method_open(&o->method, o->model, NULL, &err), err);
+  if (o->method) CHECK_OK(sconce_state_open(&o->state, o->method, &err), err);
+}
+
+static void open_built(struct opened *o, build *make) {
+  sconce_error err = {0};
+  struct span bytes = {0};
+  *o = (struct opened){0};
+  arena_init(&o->arena, NULL);
+  REQUIRE_OK(make(&o->arena, &bytes, &err), err);
+  open_bytes(o, bytes);
+}
+
+static void close_all(struct opened *o) {
+  sconce_state_close(o->state);
+  sconce_method_close(o->method);
+  sconce_model_close(o->model);
+  sconce_device_close(o->device);
+  arena_free(&o->arena);
+}
+
+static uint32_t submits_of(const struct opened *o) {
+  sconce_stats stats;
+  sconce_state_stats(o->state, &stats);
+  return stats.submits;
+}
+
+static int32_t tensor(struct write_pte *w, int type, bool dynamic, const int32_t *sizes,
+                      uint32_t rank) {
+  return write_pte_tensor(w, &(struct write_pte_tensor){.scalar_type = type,
+                                                        .dynamism = dynamic ? PTE_DYNAMIC_BOUND : 0,
+                                                        .sizes = sizes,
+                                                        .rank = rank});
+}
+
+static sconce_status finish(struct write_pte *w, struct arena *arena, struct span *out,
+                            sconce_error *err) {
+  struct write_blob file;
+  TRY(write_pte_finish(w, &file, err));
+  return write_blob_to_memory(&file, arena, out, err);
+}
+
+/* ---- branches -------------------------------------------------------------------------------- */
+
+/* forward(x, flag) = flag ? 2 x : 3 x. The host knows the flag: nothing splits the call. */
+static void a_branch_that_the_host_decides(void) {
+  struct opened o = {0};
+  sconce_error err = {0};
+  arena_init(&o.arena, NULL);
+  open_bytes(&o, example_bytes(&o.arena, "branch.pte"));
+  static const bool flags[] = {true, false, false, true};
+  for (size_t i = 0; o.state && i < sizeof flags; i++) {
+    const float data[6] = {1, -2, 3, 4, 5, (float)i};
+    const sconce_tensor x = {SCONCE_FLOAT32, 2, {2, 3}, data, sizeof data};
+    const sconce_tensor flag = {SCONCE_BOOL, 1, {1}, &flags[i], 1};
+    sconce_tensor y = {0};
+    CHECK_OK(sconce_state_set_input(o.state, 0, &x, &err), err);
+    CHECK_OK(sconce_state_set_input(o.state, 1, &flag, &err), err);
+    CHECK_OK(sconce_state_run(o.state, NULL, &err), err);
+    CHECK_OK(sconce_state_output(o.state, 0, &y, &err), err);
+    for (uint32_t k = 0; y.data && k < 6; k++)
+      CHECK_NEAR(((const float *)y.data)[k], data[k] * (flags[i] ? 2 : 3), 0);
+    CHECK_EQ(submits_of(&o), 1);
+  }
+  close_all(&o);
+}
+
+/* ---- loops ----------------------------------------------------------------------------------- */
+
+enum { ROWS = 400 };
+
+/* As torch.map: row i of the result is twice row i of x; x has 1 to ROWS rows. */
+static sconce_status build_map(struct arena *arena, struct span *out, sconce_error *err) {
+  static const int32_t matrix[] = {ROWS, 3}, vector[] = {3};
+  struct write_pte w;
+  write_pte_init(&w, arena);
+  write_pte_method(&w, "forward");
+  const int32_t x = tensor(&w, SCALAR_FLOAT, true, matrix, 2);
+  const int32_t row = tensor(&w, SCALAR_FLOAT, false, vector, 1);
+  const int32_t twice = tensor(&w, SCALAR_FLOAT, false, vector, 1);
+  const int32_t y = tensor(&w, SCALAR_FLOAT, true, matrix, 2);
+  const int32_t zero = write_pte_value(&w, literal_int(0)),
+                one = write_pte_value(&w, literal_int(1));
+  const int32_t i = write_pte_value(&w, literal_int(0)), n = write_pte_value(&w, literal_int(0));
+  const int32_t done = write_pte_value(&w, literal_bool(false));
+  write_pte_inputs(&w, ID_LIST(x));
+  write_pte_outputs(&w, ID_LIST(y));
+  const int32_t size = write_pte_operator(&w, "aten::sym_size", "int");
+  const int32_t select = write_pte_operator(&w, "aten::select_copy", "int_out");
+  const int32_t add = write_pte_operator(&w, "aten::add", "out");
+  const int32_t put = write_pte_operator(&w, "executorch_prim::et_copy_index", "tensor");
+  const int32_t plus = write_pte_operator(&w, "executorch_prim::add", "Scalar");
+  const int32_t minus = write_pte_operator(&w, "executorch_prim::sub", "Scalar");
+  const int32_t equal = write_pte_operator(&w, "executorch_prim::eq", "Scalar");
+  write_pte_call_kernel(&w, size, ID_LIST(x, zero, n));                 /* 0 */
+  write_pte_call_kernel(&w, select, ID_LIST(x, zero, i, row, row));     /* 1 */
+  write_pte_call_kernel(&w, add, ID_LIST(row, row, one, twice, twice)); /* 2 */
+  write_pte_call_kernel(&w, put, ID_LIST(y, twice, i));                 /* 3 */
+  write_pte_call_kernel(&w, plus, ID_LIST(i, one, i));                  /* 4 */
+  write_pte_call_kernel(&w, equal, ID_LIST(i, n, done));                /* 5 */
+  write_pte_jump_false(&w, done, 1);                                    /* 6 */
+  write_pte_call_kernel(&w, minus, ID_LIST(i, n, i));                   /* 7 */
+  return finish(&w, arena, out, err);
+}
+
+/* The host counts the rounds, so they go in one submit, and beyond some hundred dispatches in
+ * more. */
+static void a_loop_over_rows(void) {
+  static const struct {
+    uint32_t rows, submits;
+    const char *why;
+  } calls[] = {
+      {5, 1, "a few rows"},
+      {5, 1, "again, from row 0"},
+      {1, 1, "one round"},
+      {20, 1, "as many as fit one submit"},
+      {ROWS, 4, "1200 dispatches: twice some 500, and a rest in two as in any long call"},
+      {2, 1, "few again"},
+  };
+  static float data[ROWS * 3];
+  struct opened o;
+  sconce_error err = {0};
+  open_built(&o, build_map);
+  for (size_t c = 0; o.state && c < sizeof calls / sizeof *calls; c++) {
+    const uint32_t n = calls[c].rows;
+    for (uint32_t i = 0; i < 3 * n; i++) data[i] = (float)i - (float)c;
+    const sconce_tensor x = {SCONCE_FLOAT32, 2, {n, 3}, data, 12 * n};
+    sconce_tensor y = {0};
+    uint32_t wrong = 0;
+    CHECK_OK(sconce_state_set_input(o.state, 0, &x, &err), err);
+    CHECK_OK(sconce_state_run(o.state, NULL, &err), err);
+    CHECK_OK(sconce_state_output(o.state, 0, &y, &err), err);
+    CHECK_EQ(y.dims[0], n);
+    for (uint32_t i = 0; y.data && i < 3 * n; i++)
+      wrong += ((const float *)y.data)[i] != 2 * data[i];
+    if (wrong || submits_of(&o) != calls[c].submits)
+      test_fail(__FILE__, __LINE__, "%s: %u wrong, %u submits, want %u", calls[c].why, wrong,
+                submits_of(&o), calls[c].submits);
+  }
+  close_all(&o);
+}
+
+/* As torch.while_loop: y = 2 x, then twice that again until its first element is at least 100. */
+static sconce_status build_while(struct arena *arena, struct span *out, sconce_error *err) {
+  static const int32_t vector[] = {3};
+  struct write_pte w;
+  write_pte_init(&w, arena);
+  write_pte_method(&w, "forward");
+  const int32_t x = tensor(&w, SCALAR_FLOAT, false, vector, 1);
+  const int32_t y = tensor(&w, SCALAR_FLOAT, false, vector, 1);
+  const int32_t first = write_pte_value(&w, literal_double(0));
+  const int32_t less = write_pte_value(&w, literal_bool(false));
+  const int32_t bound = write_pte_value(&w, literal_double(100));
+  const int32_t never = write_pte_value(&w, literal_bool(false));
+  const int32_t one = write_pte_value(&w, literal_int(1));
+  write_pte_inputs(&w, ID_LIST(x));
+  write_pte_outputs(&w, ID_LIST(y));
+  const int32_t add = write_pte_operator(&w, "aten::add", "out");
+  const int32_t item = write_pte_operator(&w, "aten::_local_scalar_dense", "");
+  const int32_t lt = write_pte_operator(&w, "executorch_prim::lt", "Scalar");
+  write_pte_call_kernel(&w, add, ID_LIST(x, x, one, y, y));   /* 0 */
+  write_pte_call_kernel(&w, item, ID_LIST(y, first));         /* 1 */
+  write_pte_call_kernel(&w, lt, ID_LIST(first, bound, less)); /* 2 */
+  write_pte_jump_false(&w, less, 6);                          /* 3 */
+  write_pte_call_kernel(&w, add, ID_LIST(y, y, one, y, y));   /* 4 */
+  write_pte_jump_false(&w, never, 1);                         /* 5 */
+  return finish(&w, arena, out, err);
+}
+
+/* Each look at the condition waits for the device; nothing else splits the call. */
+static void a_loop_that_the_device_decides(void) {
+  static const struct {
+    float x, y;
+    uint32_t submits;
+  } calls[] = {{1, 128, 7 + 1}, {60, 120, 1 + 1}, {-1, 0, 0}, {3, 192, 6 + 1}};
+  struct opened o;
+  sconce_error err = {0};
+  open_built(&o, build_while);
+  for (size_t c = 0; o.state && c < sizeof calls / sizeof *calls; c++) {
+    const float data[3] = {calls[c].x, 1, -5};
+    const sconce_tensor x = {SCONCE_FLOAT32, 1, {3}, data, sizeof data};
+    const sconce_call call = {.max_steps = 200};
+    sconce_tensor y = {0};
+    CHECK_OK(sconce_state_set_input(o.state, 0, &x, &err), err);
+    if (calls[c].submits == 0) { /* -2, -4, -8 … */
+      CHECK_FAILS(sconce_state_run(o.state, &call, &err), SCONCE_UNSUPPORTED, err,
+                  "the call takes more than 200 steps");
+      continue;
+    }
+    CHECK_OK(sconce_state_run(o.state, &call, &err), err);
+    CHECK_OK(sconce_state_output(o.state, 0, &y, &err), err);
+    if (y.data) CHECK_NEAR(((const float *)y.data)[0], calls[c].y, 0);
+    if (y.data) CHECK_NEAR(((const float *)y.data)[2], -5 * calls[c].y / calls[c].x, 0);
+    CHECK_EQ(submits_of(&o), calls[c].submits);
+  }
+  close_all(&o);
+}
+
+static sconce_status build_endless(struct arena *arena, struct span *out, sconce_error *err) {
+  static const int32_t vector[] = {3};
+  struct write_pte w;
+  write_pte_init(&w, arena);
+  write_pte_method(&w, "forward");
+  const int32_t x = tensor(&w, SCALAR_FLOAT, false, vector, 1);
+  write_pte_inputs(&w, ID_LIST(x));
+  write_pte_outputs(&w, ID_LIST(x));
+  write_pte_jump_false(&w, write_pte_value(&w, literal_bool(false)), 0);
+  return finish(&w, arena, out, err);
+}
+
+static void a_loop_without_an_end(void) {
+  struct opened o;
+  sconce_error err = {0};
+  open_built(&o, build_endless);
+  const float data[3] = {0};
+  const sconce_tensor x = {SCONCE_FLOAT32, 1, {3}, data, sizeof data};
+  if (o.state) {
+    CHECK_OK(sconce_state_set_input(o.state, 0, &x, &err), err);
+    CHECK_FAILS(sconce_state_run(o.state, NULL, &err), SCONCE_UNSUPPORTED, err,
+                "the call takes more than 10000000 steps");
+  }
+  close_all(&o);
+}
+
+const struct test suite_flow[] = {TEST(a_branch_that_the_host_decides),
+                                  TEST(a_loop_over_rows),
+                                  TEST(a_loop_that_the_device_decides),
+                                  TEST(a_loop_without_an_end),
+                                  {0}};
