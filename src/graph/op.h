@@ -25,7 +25,7 @@ enum op_flags {
                    call has them one by one before it */
   OP_READS = 4, /* looks at the elements of argument 0 on the host */
   OP_OWN = 16,  /* only graph_add_own adds it */
-  OP_FLOW = 1024, /* a jump or a label: nothing is moved across it */
+  OP_FLOW = 1 << 16, /* a jump or a label: nothing is moved across it */
   /* What adapt.c does for it: */
   OP_NUMBERS = 32,   /* numbers among the first two arguments become tensors */
   OP_PROMOTES = 64,  /* the first two arguments take one dtype, the result may have another */
