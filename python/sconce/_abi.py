@@ -168,7 +168,8 @@ class method_info(ctypes.Structure):
 
 
 class call(ctypes.Structure):
-    _fields_ = [("keep_outputs", c_bool), ("last_rows", c_uint32), ("draw", c_void_p), ("feed_token", c_bool)]
+    _fields_ = [("keep_outputs", c_bool), ("last_rows", c_uint32), ("draw", c_void_p), ("feed_token", c_bool),
+                ("max_steps", c_uint64)]
 
 
 class stats(ctypes.Structure):
@@ -176,7 +177,7 @@ class stats(ctypes.Structure):
                 ("gpu_staging", c_uint64), ("gpu_params", c_uint64), ("gpu_buffers", c_uint32),
                 ("gpu_groups", c_uint32), ("gpu_kernels", c_uint32), ("gpu_objects_made", c_uint64),
                 ("own", c_uint64), ("host", c_uint64), ("nodes", c_uint32), ("dispatches", c_uint32),
-                ("nodes_planned", c_uint32), ("params_written", c_uint64)]
+                ("submits", c_uint32), ("nodes_planned", c_uint32), ("params_written", c_uint64)]
 
 
 class tokenizer_desc(ctypes.Structure):
