@@ -428,13 +428,11 @@ typedef struct sconce_stats {
   uint32_t gpu_buffers, gpu_groups, gpu_kernels;
   uint64_t gpu_objects_made; /* buffers and bind groups, since the device was opened */
   /* of this state */
-  uint64_t own;            /* bytes on the device that go when it is closed */
-  uint64_t host;           /* bytes of host memory */
-  uint32_t nodes;          /* of the graph */
-  uint32_t dispatches;     /* of the last call */
-  uint32_t submits;        /* of the last call */
-  uint32_t nodes_planned;  /* nodes whose shape or scalars changed in the last call */
-  uint64_t params_written; /* parameter slots rewritten so far */
+  uint64_t own, host; /* bytes on the device that go when it is closed; bytes of host memory */
+  uint32_t nodes;     /* of the graph */
+  uint32_t dispatches, submits; /* of the last call */
+  uint32_t nodes_planned;       /* nodes whose shape or scalars changed in the last call */
+  uint64_t params_written;      /* parameter slots rewritten so far */
 } sconce_stats;
 SCONCE_API void sconce_state_stats(const sconce_state *state, sconce_stats *out);
 
