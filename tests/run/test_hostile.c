@@ -313,7 +313,7 @@ static void check_file(sconce_device *device, struct peak *peak, const char *why
                why, sconce_status_name(status), status ? err.text : "", fragment);
   else
     CHECK_SAYS(status == SCONCE_OK, "%s: %s", why, err.text);
-  CHECK_SAYS(seconds < SECONDS, "%s: %.1f s", why, seconds);
+  CHECK_SAYS(seconds < (double)SECONDS, "%s: %.1f s", why, seconds);
   CHECK_SAYS(peak->most < MOST, "%s: %zu bytes", why, peak->most);
   arena_free(&arena);
 }

@@ -75,14 +75,14 @@ static void settle(struct var *v) {
 
 /* What a function does to sizes and errors, seen at many points. */
 static bool unary_bounds(const struct oracle_unary *o, const struct var *x, struct var *y) {
-  enum { POINTS = 400 };
+  const int points = 400;
   double before = 0, slope = 0;
   y->most = 0;
-  for (int i = 0; i <= POINTS; i++) {
-    const double at = x->most * (2.0 * i / POINTS - 1), got = o->of(at);
+  for (int i = 0; i <= points; i++) {
+    const double at = x->most * (2.0 * i / points - 1), got = o->of(at);
     if (!isfinite(got)) return false;
     if (fabs(got) > y->most) y->most = fabs(got);
-    if (i) slope = fmax(slope, fabs(got - before) / (2 * x->most / POINTS));
+    if (i) slope = fmax(slope, fabs(got - before) / (2 * x->most / points));
     before = got;
   }
   const bool exact = o->abs == 0 && o->rel == 0;
