@@ -127,7 +127,7 @@ def check_warnings():
         with tempfile.TemporaryDirectory() as folder:
             configure = ["cmake", "-S", str(ROOT), "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
                          f"-DCMAKE_C_COMPILER={compiler}", "-DSCONCE_WERROR=ON"]
-            build = ["cmake", "--build", folder]
+            build = ["cmake", "--build", folder, "--", "-k", "0"]  # all findings, not the first
             for command in (configure, build):
                 done = subprocess.run(command, capture_output=True, text=True)
                 if done.returncode:

@@ -233,9 +233,8 @@ static void use_path(const char *folder, const char *name) {
 
 static void any_path_can_be_used(void) {
   static const char *const names[] = {
-      "two words.pte", /* a space */
-      "Gr\xc3\xbc\xc3\x9f"
-      "e.pte",                        /* two bytes a letter */
+      "two words.pte",                /* a space */
+      "Gru\xc3\x9f.pte",              /* two bytes a letter */
       "\xe6\x97\xa5\xe6\x9c\xac.pte", /* three */
       "\xf0\x9f\x94\xa5.pte",         /* outside the first plane: two units on Windows */
   };
