@@ -78,8 +78,11 @@ soak: asan
 	@cmake --build --preset asan --target sconce_soak
 	@cd build/asan && ./sconce_soak "$(CURDIR)/models/stories15M/stories15M-4w.pte" $(MINUTES)
 
+# Beside what is built already too: it is linked there when CMake configures.
 dawn:
 	@$(SETUP) build dawn
+	@for preset in release asan; do \
+	  [ ! -e build/$$preset/CMakeCache.txt ] || cmake --preset $$preset >build/$$preset-configure.log || exit 1; done
 
 executorch: release
 	@$(if $(filter $(ET)/%,$(ET_PYTHON)),$(SETUP) executorch)
