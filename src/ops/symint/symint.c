@@ -89,10 +89,20 @@ static sconce_status sym_numel(struct plan *p, const struct node *n) {
 
 /* ---- arithmetic ------------------------------------------------------------------------------ */
 
+/* In op->code: a delegate's arithmetic is of integers, though an exporter may have written 2
+ * as 2.0; what a program's gives is of the kind of its arguments. */
+enum { WHOLE = 8 };
+
+static sconce_status operand(struct plan *p, const struct node *n, uint32_t i, struct number *out) {
+  if (!(n->op->code & WHOLE)) return arg_number(p, n, i, out);
+  *out = whole(0);
+  return arg_int(p, n, i, &out->i);
+}
+
 static sconce_status operands(struct plan *p, const struct node *n, struct number *a,
                               struct number *b) {
-  TRY(arg_number(p, n, 0, a));
-  return arg_number(p, n, 1, b);
+  TRY(operand(p, n, 0, a));
+  return operand(p, n, 1, b);
 }
 
 static sconce_status overflow(struct plan *p, int64_t a, const char *sign, int64_t b) {
@@ -104,7 +114,7 @@ enum { ADD, SUB, MUL };
 /* Integers if both are, else doubles. */
 static sconce_status arithmetic(struct plan *p, const struct node *n) {
   static const char *const signs[] = {"+", "-", "*"};
-  const uint32_t code = n->op->code;
+  const uint32_t code = n->op->code & ~(uint32_t)WHOLE;
   struct number a, b;
   int64_t r = 0;
   TRY(operands(p, n, &a, &b));
@@ -155,7 +165,7 @@ static sconce_status truediv(struct plan *p, const struct node *n) {
 
 static sconce_status neg(struct plan *p, const struct node *n) {
   struct number a;
-  TRY(arg_number(p, n, 0, &a));
+  TRY(operand(p, n, 0, &a));
   if (a.kind == NUMBER_DOUBLE) return set_number(p, out_id(n), fraction(-a.d));
   if (a.i == INT64_MIN) return overflow(p, 0, "-", a.i);
   return set_symint(p, out_id(n), -a.i);
@@ -234,15 +244,20 @@ const struct op ops_symint[] = {
     {"aten::_local_scalar_dense", local_scalar, .n_args = 2, .flags = OP_HOST | OP_READS},
     SCALAR("sym_size.int", "aten::sym_size.int", sym_size, 3, 0),
     SCALAR("aten::sym_numel", NULL, sym_numel, 2, 0),
-    SCALAR("add", PRIM("add"), arithmetic, 3, ADD),
-    SCALAR("sub", PRIM("sub"), arithmetic, 3, SUB),
-    SCALAR("mul", PRIM("mul"), arithmetic, 3, MUL),
-    SCALAR("floordiv", PRIM("floordiv"), division, 3, DOWN),
+    SCALAR("add", NULL, arithmetic, 3, ADD | WHOLE),
+    SCALAR(PRIM("add"), NULL, arithmetic, 3, ADD),
+    SCALAR("sub", NULL, arithmetic, 3, SUB | WHOLE),
+    SCALAR(PRIM("sub"), NULL, arithmetic, 3, SUB),
+    SCALAR("mul", NULL, arithmetic, 3, MUL | WHOLE),
+    SCALAR(PRIM("mul"), NULL, arithmetic, 3, MUL),
+    SCALAR("floordiv", NULL, division, 3, DOWN | WHOLE),
+    SCALAR(PRIM("floordiv"), NULL, division, 3, DOWN),
     SCALAR("executorch_prim::floordiv.int", NULL, division, 3, TO_ZERO),
-    SCALAR("mod", NULL, division, 3, DOWN | REST),
+    SCALAR("mod", NULL, division, 3, DOWN | REST | WHOLE),
     SCALAR(PRIM("mod"), "executorch_prim::mod.int", division, 3, TO_ZERO | REST),
     SCALAR(PRIM("truediv"), NULL, truediv, 3, 0),
-    SCALAR("neg", PRIM("neg"), neg, 2, 0),
+    SCALAR("neg", NULL, neg, 2, WHOLE),
+    SCALAR(PRIM("neg"), NULL, neg, 2, 0),
     SCALAR("lt", PRIM("lt"), compare, 3, LESS),
     SCALAR("le", PRIM("le"), compare, 3, LESS | EQUAL),
     SCALAR("eq", PRIM("eq"), compare, 3, EQUAL),
