@@ -91,6 +91,40 @@ static void progressions(void) {
   }
 }
 
+/* Under their other names: without dtype, layout, device and pin_memory, or with some of them. */
+static void other_names(void) {
+  struct op_test t;
+  sconce_error err = {0};
+  op_begin(&t);
+  uint32_t x = op_input(&t, VK_INT32, DIMS(2, 3)), null = op_null(&t), outs[10];
+  uint32_t size = op_ints(&t, INTS(2, 3));
+  for (int i = 0; i < 10; i++)
+    outs[i] = op_output(&t, VK_INT32, i < 8 ? (uint32_t[]){2, 3} : (uint32_t[]){4}, i < 8 ? 2 : 1);
+  op_node(&t, "aten::zeros.out", IDS(size, outs[0]));
+  op_node(&t, "aten::ones.out", IDS(size, outs[1]));
+  op_node(&t, "aten.empty.memory_format", IDS(size, null, null, null, null, null, outs[2]));
+  op_node(&t, "aten::empty.out", IDS(size, null, outs[3]));
+  op_node(&t, "dim_order_ops._empty_dim_order.default",
+          IDS(size, null, null, null, null, null, outs[4]));
+  op_node(&t, "dim_order_ops::_empty_dim_order.out", IDS(size, null, outs[5]));
+  op_node(&t, "aten.fill.Scalar", IDS(x, op_int(&t, 7), outs[6]));
+  op_node(&t, "aten::fill.Scalar_out", IDS(x, op_double(&t, -2), outs[7]));
+  op_node(&t, "aten::arange.out", IDS(op_int(&t, 4), outs[8]));
+  op_node(&t, "aten::arange.start_out",
+          IDS(op_int(&t, 3), op_int(&t, 10), op_double(&t, 2), outs[9]));
+  CHECK_OK(op_load(&t, NULL, &err), err);
+  op_set(&t, x, DIMS(2, 3), (double[6]){0});
+  CHECK_OK(op_run(&t, &err), err);
+  static const double firsts[10] = {0, 1, 0, 0, 0, 0, 7, -2, 0, 3}, steps[10] = {[8] = 1, [9] = 2};
+  for (int i = 0; i < 10; i++) {
+    uint64_t n;
+    const double *got = op_get(&t, outs[i], &n);
+    CHECK_EQ(n, i < 8 ? 6 : 4);
+    for (uint64_t e = 0; e < n; e++) CHECK_EQ(got[e], firsts[i] + steps[i] * (double)e);
+  }
+  op_end(&t);
+}
+
 static void refuses(void) {
   struct op_test t;
   sconce_error err = {0};
@@ -104,4 +138,5 @@ static void refuses(void) {
   op_end(&t);
 }
 
-const struct test suite_fill[] = {TEST(fills), TEST(progressions), TEST(refuses), {0}};
+const struct test suite_fill[] = {
+    TEST(fills), TEST(progressions), TEST(other_names), TEST(refuses), {0}};
