@@ -53,7 +53,7 @@ def test_size():
     assert len(data) <= 1_050_000, f"{len(data):,} bytes: {table}"
     assert packed <= 350_000, f"{packed:,} bytes gzipped: {table}"
     scripts = sum(len(path.read_bytes()) for path in PACKAGE.glob("*.js"))
-    assert scripts <= 60_000, f"{scripts:,} bytes of JavaScript"
+    assert scripts <= 72_000, f"{scripts:,} bytes of JavaScript"
 
 
 def test_layout_of_structs_is_checked():
