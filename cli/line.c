@@ -232,6 +232,7 @@ static const char *edit_line(struct line_editor *e) {
   resized = 0;
   catch_signals(true, before);
   mark_pastes(true);
+  el_set(e->edit, EL_PREP_TERM, 1); /* else a Ctrl-D right behind the prompt is lost */
   const char *line = el_gets(e->edit, &n);
   mark_pastes(false);
   catch_signals(false, before);
