@@ -151,10 +151,11 @@ static bool check_value(const char **at, const char *end, bool *too_deep) {
 }
 
 sconce_status json_check(struct text document, struct json *root, sconce_error *err) {
+  if (document.size == 0) return fail(err, SCONCE_BAD_FILE, "no valid JSON in 0 bytes");
   const char *p = document.data, *end = p + document.size;
   bool too_deep = false;
   *root = (struct json){skip_blank(p, end), end};
-  if (document.size && check_value(&p, end, &too_deep) && p == end) return SCONCE_OK;
+  if (check_value(&p, end, &too_deep) && p == end) return SCONCE_OK;
   size_t at = (size_t)(p - document.data);
   if (too_deep)
     return fail(err, SCONCE_BAD_FILE, "JSON nested deeper than %d at byte %zu", JSON_DEPTH_MAX, at);

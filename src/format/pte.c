@@ -40,7 +40,7 @@ static sconce_status place_segments(struct pte *out, uint64_t data_size, sconce_
   if (!add_u64(d->base, data_size, &d->end) || d->end > d->file.size)
     return fail(err, SCONCE_BAD_FILE,
                 "segments start at %" PRIu64 " and have %" PRIu64 " bytes, the file has %" PRIu64
-                " bytes",
+                " bytes: is it cut short?",
                 d->base, data_size, d->file.size);
   return SCONCE_OK;
 }
@@ -63,7 +63,8 @@ static sconce_status read_header(struct pte *out, sconce_error *err) {
                 HEADER_MIN, file.size - HEADER_AT);
   if (out->program_size < HEADER_AT + (uint64_t)size || out->program_size > file.size)
     return fail(err, SCONCE_BAD_FILE,
-                "the program has %" PRIu64 " bytes, the file has %" PRIu64 " bytes",
+                "the program has %" PRIu64 " bytes, the file has %" PRIu64
+                " bytes: is it cut short?",
                 out->program_size, file.size);
   return place_segments(out, size >= HEADER_WITH_DATA_SIZE ? load_u64(header + 24) : 0, err);
 }

@@ -52,9 +52,12 @@ static void describe_features(const struct webgpu *api, WGPUAdapter adapter,
     if (f == WGPUFeatureName_ShaderF16) info->f16 = true;
     if (f == WGPUFeatureName_TimestampQuery) info->timestamps = true;
     if (f == api->flavour->subgroups) info->subgroups = true;
-    if (api->flavour->matrix && f == api->flavour->matrix) info->matrix = true;
+    if (f == api->flavour->matrix) info->matrix = api->flavour->matrices;
   }
   api->SupportedFeaturesFreeMembers(features);
+  struct matrix matrices[MATRICES_MAX] = {{0}};
+  if (info->matrix) adapter_matrices(api, adapter, matrices);
+  info->matrix = matrices[0].m;
 }
 
 static void describe_limits(const WGPULimits *limits, sconce_device_info *info) {
@@ -69,6 +72,12 @@ static void describe_limits(const WGPULimits *limits, sconce_device_info *info) 
   info->max_workgroups = limits->maxComputeWorkgroupsPerDimension;
   info->storage_alignment = limits->minStorageBufferOffsetAlignment;
   info->uniform_alignment = limits->minUniformBufferOffsetAlignment;
+}
+
+void adapter_matrices(const struct webgpu *api, WGPUAdapter adapter,
+                      struct matrix out[MATRICES_MAX]) {
+  memset(out, 0, MATRICES_MAX * sizeof *out);
+  if (api->flavour->matrices) api->flavour->matrices(api, adapter, out);
 }
 
 void adapter_describe(const struct webgpu *api, WGPUAdapter adapter, sconce_device_info *info) {
@@ -185,6 +194,8 @@ size_t adapter_features(const struct flavour *flavour, const struct gpu_config *
   info->subgroups &= !config->no_subgroups;
   info->timestamps &= !config->no_timestamps;
   info->matrix &= !config->no_matrix && info->subgroups && info->f16;
+  info->fast = info->f16 && (config->precision == PRECISION_FAST ||
+                             (config->precision == PRECISION_OPEN && info->matrix));
   if (!info->subgroups) info->subgroup_min = info->subgroup_max = 0;
   size_t n = 0;
   if (info->f16) out[n++] = WGPUFeatureName_ShaderF16;

@@ -97,6 +97,8 @@ struct flavour {
   bool poll_waits;
   bool never_blocks;                 /* there is nothing to sleep with */
   WGPUFeatureName subgroups, matrix; /* feature numbers; 0: not offered */
+  /* With the feature `matrix`: which products of f16 with sums in f32. */
+  void (*matrices)(const struct webgpu *api, WGPUAdapter adapter, struct matrix out[MATRICES_MAX]);
   const char *no_memory; /* in a validation error that means out of memory; NULL: it says so */
   void (*version)(const struct webgpu *api, char *out, size_t size);
   WGPUInstance (*create_instance)(const struct webgpu *api);
@@ -138,6 +140,8 @@ struct gpu {
   WGPUDevice device;
   WGPUQueue queue;
   sconce_device_info info;
+  struct matrix matrices[MATRICES_MAX]; /* of the adapter */
+  const char *avoid;                    /* see gpu_avoid */
   struct gpu_stats stats;
   struct opening *opening; /* while it is being opened */
   bool closing;            /* callbacks that come now tell nobody */
@@ -276,6 +280,9 @@ struct gpu_config;
 
 void adapter_describe(const struct webgpu *api, WGPUAdapter adapter, sconce_device_info *info);
 bool adapter_is_null(const sconce_device_info *info);
+/* Which subgroup matrices it offers; none: `out` is all zero. */
+void adapter_matrices(const struct webgpu *api, WGPUAdapter adapter,
+                      struct matrix out[MATRICES_MAX]);
 SCONCE_CHECK sconce_status adapter_choose(const struct adapters *list, const char *wanted,
                                           uint32_t *chosen, sconce_error *err);
 /* What a device is asked for; `info` becomes what it will be. */

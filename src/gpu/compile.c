@@ -102,9 +102,14 @@ static sconce_status check_size(struct gpu_kernel *k, const char *text, sconce_e
               NAMES(&k->row), size[0], size[1], size[2], info->max_workgroup_invocations);
 }
 
+static enum wgsl_dialect dialect_of(const struct gpu *gpu) {
+  const enum wgsl_dialect dialect = gpu->api.flavour->dialect;
+  return dialect == WGSL_NAGA && !gpu->info.f16 ? WGSL_NAGA_NO_HALVES : dialect;
+}
+
 sconce_status kernel_text(struct gpu_kernel *k, struct arena *arena, const char **out,
                           sconce_error *err) {
-  TRY(wgsl_compose(arena, &k->row, k->gpu->api.flavour->dialect, out, err));
+  TRY(wgsl_compose(arena, &k->row, dialect_of(k->gpu), out, err));
   return check_size(k, *out, err);
 }
 
@@ -149,7 +154,7 @@ static sconce_status check_shader(struct gpu *gpu, const struct kernel *row, sco
   arena_init(&scratch, &gpu->allocator);
   const char *text = NULL;
   WGPUShaderModule module = NULL;
-  sconce_status status = wgsl_compose(&scratch, row, gpu->api.flavour->dialect, &text, err);
+  sconce_status status = wgsl_compose(&scratch, row, dialect_of(gpu), &text, err);
   if (status == SCONCE_OK) status = create_module_checked(gpu, row, text, NULL, &module, err);
   if (module) gpu->api.ShaderModuleRelease(module);
   arena_free(&scratch);

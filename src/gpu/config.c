@@ -91,8 +91,24 @@ static sconce_status read_limits(struct gpu_config *config, const char *list, sc
   return SCONCE_OK;
 }
 
+/* The caller's word counts, else the environment's. */
+static sconce_status read_precision(struct gpu_config *config, const char *word,
+                                    sconce_error *err) {
+  char room[OS_ENV_MAX];
+  if (!word || !*word) word = os_env("SCONCE_PRECISION", room, sizeof room);
+  if (!word || !*word) return SCONCE_OK;
+  const struct text text = text_of(word);
+  if (text_is(text, "exact"))
+    config->precision = PRECISION_EXACT;
+  else if (text_is(text, "fast"))
+    config->precision = PRECISION_FAST;
+  else
+    return fail(err, SCONCE_BAD_ARGUMENT, "precision '%s' is neither exact nor fast", word);
+  return SCONCE_OK;
+}
+
 sconce_status config_read(struct gpu_config *config, const char *disable, const char *limits,
-                          sconce_error *err) {
+                          const char *precision, sconce_error *err) {
   *config = (struct gpu_config){0};
   for (int i = 0; i < LIMITS; i++) config->cap[i] = UINT64_MAX;
   char room[OS_ENV_MAX];
@@ -100,6 +116,7 @@ sconce_status config_read(struct gpu_config *config, const char *disable, const 
   TRY(read_disable(config, os_env("SCONCE_DISABLE", room, sizeof room), err));
   TRY(read_limits(config, limits, err));
   TRY(read_limits(config, os_env("SCONCE_LIMITS", room, sizeof room), err));
+  TRY(read_precision(config, precision, err));
   const char *after = os_env("SCONCE_LOSE_AFTER", room, sizeof room);
   uint64_t n = 0;
   if (after && (!read_number(text_of(after), &n) || n > UINT32_MAX))

@@ -19,13 +19,15 @@ enum gpu_limit {
 
 struct gpu_config {
   bool no_f16, no_subgroups, no_timestamps, no_matrix;
+  enum { PRECISION_OPEN, PRECISION_EXACT, PRECISION_FAST } precision;
   uint64_t cap[LIMITS]; /* UINT64_MAX: no cap */
   uint32_t lose_after;  /* see gpu_lose_after */
 };
 
-/* Reads the descriptor's strings (NULL: none) and SCONCE_DISABLE, SCONCE_LIMITS and
- * SCONCE_LOSE_AFTER. */
+/* Reads the descriptor's strings (NULL: none) and SCONCE_DISABLE, SCONCE_LIMITS, SCONCE_PRECISION
+ * and SCONCE_LOSE_AFTER. */
 SCONCE_CHECK sconce_status config_read(struct gpu_config *config, const char *disable,
-                                       const char *limits, sconce_error *err);
+                                       const char *limits, const char *precision,
+                                       sconce_error *err);
 
 #endif

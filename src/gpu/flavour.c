@@ -150,12 +150,15 @@ static const struct flavour wgpu_native = {
 
 /* ---- Dawn ------------------------------------------------------------------------------------ */
 
-enum { OWN_DAWN_TICK, OWN_DAWN_PIPELINE };
+enum { OWN_DAWN_TICK, OWN_DAWN_PIPELINE, OWN_DAWN_MATRICES_FREE };
 
 /* Numbers and structs of Dawn's extensions; its header is not in the package we take it from. */
 enum {
   DAWN_TOGGLES = 0x0005000A,
   DAWN_SUBGROUP_MATRIX = 0x00050034,
+  DAWN_MATRICES = 0x0005003B,
+  DAWN_F32 = 1,
+  DAWN_F16 = 2,
 };
 struct dawn_toggles {
   WGPUChainedStruct chain;
@@ -164,6 +167,32 @@ struct dawn_toggles {
   size_t n_disabled;
   const char *const *disabled;
 };
+
+struct dawn_matrix {
+  uint32_t component, result; /* of both factors; of the sums */
+  uint32_t m, n, k;
+};
+struct dawn_matrices {
+  WGPUChainedStruct chain;
+  size_t n;
+  const struct dawn_matrix *all;
+};
+typedef void (*dawn_matrices_free)(struct dawn_matrices);
+
+static void dawn_matrices(const struct webgpu *api, WGPUAdapter adapter,
+                          struct matrix out[MATRICES_MAX]) {
+  struct dawn_matrices found = {.chain.sType = (WGPUSType)DAWN_MATRICES};
+  WGPUAdapterInfo info = {.nextInChain = &found.chain};
+  api->AdapterGetInfo(adapter, &info);
+  for (size_t i = 0; i < found.n; i++) {
+    const struct dawn_matrix *x = &found.all[i];
+    if (x->component == DAWN_F16 && x->result == DAWN_F32)
+      matrices_add(out, (struct matrix){x->m, x->n, x->k});
+  }
+  const dawn_matrices_free release = (dawn_matrices_free)api->own[OWN_DAWN_MATRICES_FREE];
+  if (release) release(found);
+  api->AdapterInfoFreeMembers(info);
+}
 
 static void dawn_version(const struct webgpu *api, char *out, size_t size) {
   (void)api;
@@ -235,10 +264,12 @@ static const struct flavour dawn = {
     .name = "Dawn",
     .alias = "dawn",
     .file = LIBRARY("webgpu_dawn"),
-    .own = {"wgpuDeviceTick", "wgpuDeviceCreateComputePipelineAsync"},
+    .own = {"wgpuDeviceTick", "wgpuDeviceCreateComputePipelineAsync",
+            "wgpuAdapterPropertiesSubgroupMatrixConfigsFreeMembers"},
     .dialect = WGSL_TINT,
     .subgroups = WGPUFeatureName_Subgroups,
     .matrix = (WGPUFeatureName)DAWN_SUBGROUP_MATRIX,
+    .matrices = dawn_matrices,
     .version = dawn_version,
     .create_instance = dawn_create_instance,
     .n_questions = KINDS,

@@ -24,7 +24,7 @@ struct gpu_group;  /* buffers bound to a kernel */
 struct gpu_read;   /* a staging buffer that the host can map */
 
 struct gpu_desc {
-  const char *library, *adapter, *disable, *limits; /* as in sconce_device_desc */
+  const char *library, *adapter, *disable, *limits, *precision; /* as in sconce_device_desc */
   sconce_allocator allocator;
   sconce_log log;
   bool allow_null;  /* Dawn's Null adapter: checks shaders, computes nothing */
@@ -51,7 +51,9 @@ void gpu_lock(struct gpu *gpu);
 void gpu_unlock(struct gpu *gpu);
 
 const sconce_device_info *gpu_info(const struct gpu *gpu);
-struct caps gpu_caps(const struct gpu *gpu);       /* the same as operators see it */
+struct caps gpu_caps(const struct gpu *gpu); /* the same as operators see it */
+/* Rows that operators shall not choose here (caps.avoid), or NULL; borrowed. */
+void gpu_avoid(struct gpu *gpu, const char *labels);
 uint32_t gpu_adapter_index(const struct gpu *gpu); /* among gpu_adapters */
 SCONCE_CHECK sconce_status gpu_adapters(const struct gpu_desc *desc,
                                         void (*each)(void *user, uint32_t index,

@@ -5,19 +5,25 @@
 
 struct caps gpu_caps(const struct gpu *gpu) {
   const sconce_device_info *info = &gpu->info;
-  return (struct caps){.f16 = info->f16,
-                       .subgroups = info->subgroups,
-                       .matrix = info->matrix,
-                       .subgroup_min = info->subgroup_min,
-                       .subgroup_max = info->subgroup_max,
-                       .max_storage_binding = info->max_storage_binding,
-                       .max_buffer = info->max_buffer,
-                       .max_storage_buffers = info->max_storage_buffers,
-                       .max_workgroup_bytes = info->max_workgroup_bytes,
-                       .max_invocations = info->max_workgroup_invocations,
-                       .max_workgroups = info->max_workgroups,
-                       .storage_alignment = info->storage_alignment};
+  struct caps caps = {.f16 = info->f16,
+                      .subgroups = info->subgroups,
+                      .matrix = info->matrix,
+                      .fast = info->fast,
+                      .subgroup_min = info->subgroup_min,
+                      .subgroup_max = info->subgroup_max,
+                      .max_storage_binding = info->max_storage_binding,
+                      .max_buffer = info->max_buffer,
+                      .max_storage_buffers = info->max_storage_buffers,
+                      .max_workgroup_bytes = info->max_workgroup_bytes,
+                      .max_invocations = info->max_workgroup_invocations,
+                      .max_workgroups = info->max_workgroups,
+                      .storage_alignment = info->storage_alignment,
+                      .avoid = gpu->avoid};
+  if (caps.matrix) memcpy(caps.matrices, gpu->matrices, sizeof caps.matrices);
+  return caps;
 }
+
+void gpu_avoid(struct gpu *gpu, const char *labels) { gpu->avoid = labels; }
 
 static bool same_set(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : "") == 0; }
 
@@ -41,10 +47,11 @@ sconce_status kernel_open(struct gpu *gpu, const struct kernel *row, struct gpu_
   *out = NULL;
   const struct caps caps = gpu_caps(gpu);
   if (!caps_offer(&caps, row->needs))
-    return fail(err, SCONCE_UNSUPPORTED, "kernel '%s/%s' needs%s%s%s, which is not in use here",
+    return fail(err, SCONCE_UNSUPPORTED, "kernel '%s/%s' needs%s%s%s%s, which is not in use here",
                 row->wgsl->name, row->name, row->needs & NEEDS_F16 ? " f16" : "",
                 row->needs & NEEDS_SUBGROUPS ? " subgroups" : "",
-                row->needs & NEEDS_MATRIX ? " subgroup matrices" : "");
+                row->needs & NEEDS_MATRIX ? " subgroup matrices" : "",
+                row->needs & NEEDS_FAST ? " fast precision" : "");
   struct gpu_kernel *k = block_resize(&gpu->allocator, NULL, 0, sizeof *k);
   if (!k) return fail(err, SCONCE_NO_MEMORY, "no memory for kernel '%s'", row->wgsl->name);
   *k = (struct gpu_kernel){.gpu = gpu, .row = *row};

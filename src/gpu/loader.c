@@ -89,6 +89,7 @@ sconce_status loader_open(struct webgpu *api, const char *name, sconce_error *er
   void *library;
   char room[OS_ENV_MAX];
   if (!name || !*name) name = os_env("SCONCE_WEBGPU", room, sizeof room);
+  if (name && strcmp(name, "best") == 0) name = NULL; /* open.c compares */
   TRY(open_library(name, &library, err));
   api->flavour = recognise(library);
   if (!api->flavour)

@@ -15,9 +15,11 @@ struct question {
 };
 
 struct opening {
-  enum { ADAPTERS, DEVICE, PROBE } step;
+  enum { ADAPTERS, RIVAL, DEVICE, PROBE } step;
   struct gpu_config config;
   bool allow_null;
+  bool compares;                                          /* libraries, see rival_begin */
+  struct gpu *rival;                                      /* the other library's adapters */
   char wanted[sizeof((sconce_device_info *)0)->name + 1]; /* one more than fits a name */
   struct question questions[ADAPTERS_MAX];
   struct adapters list;
@@ -27,7 +29,10 @@ struct opening {
 };
 
 void opening_give_up(struct gpu *gpu) {
-  if (gpu->opening) probe_free(&gpu->opening->probe);
+  if (!gpu->opening) return;
+  probe_free(&gpu->opening->probe);
+  gpu_close(gpu->opening->rival);
+  gpu->opening->rival = NULL;
 }
 
 /* Adapters that were not chosen, or came too late. */
@@ -150,6 +155,7 @@ static void ask_device(struct gpu *gpu) {
   const struct gpu_config *config = &gpu->opening->config;
   WGPULimits limits;
   adapter_limits(api, gpu->adapter, config, &gpu->info, &limits);
+  adapter_matrices(api, gpu->adapter, gpu->matrices);
   WGPUFeatureName features[FEATURES_MAX];
   const size_t n = adapter_features(api->flavour, config, &gpu->info, features);
   union {
@@ -192,6 +198,10 @@ static sconce_status begin(struct gpu *gpu, const struct gpu_desc *desc, sconce_
   const char *wanted = desc->adapter;
   if (!wanted || !*wanted) wanted = os_env("SCONCE_ADAPTER", room, sizeof room);
   if (wanted) snprintf(o->wanted, sizeof o->wanted, "%s", wanted);
+  char word[OS_ENV_MAX];
+  const char *library = desc->library;
+  if (!library || !*library) library = os_env("SCONCE_WEBGPU", word, sizeof word);
+  o->compares = library && strcmp(library, "best") == 0;
   TRY(loader_open(&gpu->api, desc->library, err));
   gpu->instance = gpu->api.flavour->create_instance(&gpu->api);
   if (!gpu->instance) return fail(err, SCONCE_NO_DEVICE, "the WebGPU library gave no instance");
@@ -229,12 +239,66 @@ static sconce_status open_instance(struct gpu **out, const struct gpu_desc *desc
 sconce_status gpu_open_begin(struct gpu **out, const struct gpu_desc *desc, sconce_error *err) {
   *out = NULL;
   struct gpu_config config;
-  TRY(config_read(&config, desc->disable, desc->limits, err));
+  TRY(config_read(&config, desc->disable, desc->limits, desc->precision, err));
   TRY(open_instance(out, desc, err));
   if (desc->stays) config.lose_after = 0;
   (*out)->opening->config = config;
   return SCONCE_OK;
 }
+
+/* ---- two libraries --------------------------------------------------------------------------- */
+
+/* Where the first library has no matrix units for us, Dawn's adapters are asked for too, if it is
+ * installed. */
+static bool rival_begin(struct gpu *gpu) {
+  struct opening *o = gpu->opening;
+  const bool wanted = !o->config.no_matrix && o->config.precision != PRECISION_EXACT;
+  if (!o->compares || !wanted || gpu->info.matrix) return false;
+  const struct gpu_desc desc = {.library = "dawn", .allocator = gpu->allocator};
+  return open_instance(&o->rival, &desc, NULL) == SCONCE_OK;
+}
+
+static bool is_same_device(const struct gpu *gpu, const struct gpu *rival, WGPUAdapter other) {
+  WGPUAdapterInfo one = {0}, two = {0};
+  gpu->api.AdapterGetInfo(gpu->adapter, &one);
+  rival->api.AdapterGetInfo(other, &two);
+  const bool same = one.vendorID == two.vendorID && one.deviceID == two.deviceID;
+  gpu->api.AdapterInfoFreeMembers(one);
+  rival->api.AdapterInfoFreeMembers(two);
+  return same;
+}
+
+/* The two change places: the rival's adapter i is the device's, which keeps its index. */
+static void rival_take(struct gpu *gpu, struct gpu *rival, uint32_t i) {
+  struct adapters *mine = &gpu->opening->list, *its = &rival->opening->list;
+  const struct webgpu api = gpu->api;
+  const struct adapters list = *mine;
+  const WGPUInstance instance = gpu->instance;
+  rival->adapter = gpu->adapter;
+  gpu->adapter = its->handle[i];
+  its->handle[i] = NULL;
+  its->info[i].index = gpu->info.index;
+  gpu->info = its->info[i];
+  gpu->api = rival->api;
+  gpu->instance = rival->instance;
+  *mine = *its;
+  rival->api = api;
+  rival->instance = instance;
+  *its = list;
+  log_write(&gpu->log, SCONCE_LOG_INFO, "Dawn is taken for its matrix units");
+}
+
+static void rival_end(struct gpu *gpu) {
+  struct gpu *rival = gpu->opening->rival;
+  const struct adapters *list = &rival->opening->list;
+  uint32_t i = 0;
+  while (i < list->n && !(list->info[i].matrix && is_same_device(gpu, rival, list->handle[i]))) i++;
+  if (i < list->n) rival_take(gpu, rival, i);
+  gpu_close(rival);
+  gpu->opening->rival = NULL;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 /* *passed: the step is behind us. */
 static sconce_status step(struct gpu *gpu, bool *passed, sconce_error *err) {
@@ -244,6 +308,12 @@ static sconce_status step(struct gpu *gpu, bool *passed, sconce_error *err) {
   case ADAPTERS:
     if (!list_adapters(gpu)) return SCONCE_OK;
     TRY(take_adapter(gpu, err));
+    o->step = rival_begin(gpu) ? RIVAL : DEVICE;
+    if (o->step == DEVICE) ask_device(gpu);
+    break;
+  case RIVAL:
+    if (!list_adapters(o->rival)) return SCONCE_OK;
+    rival_end(gpu);
     ask_device(gpu);
     o->step = DEVICE;
     break;
@@ -270,8 +340,11 @@ sconce_status gpu_open_poll(struct gpu *gpu, bool *done, sconce_error *err) {
     (void)gpu_lose_after(gpu, gpu->opening->config.lose_after);
     opening_free(gpu);
     *done = true;
-    log_write(&gpu->log, SCONCE_LOG_INFO, "%s (%s), %s %s", gpu->info.name, gpu->info.api,
-              gpu->info.library, gpu->info.library_version);
+    log_write(&gpu->log, SCONCE_LOG_INFO, "%s (%s), %s %s, %s", gpu->info.name, gpu->info.api,
+              gpu->info.library, gpu->info.library_version, gpu->info.fast ? "fast" : "exact");
+    for (int i = 0; gpu->info.matrix && i < MATRICES_MAX && gpu->matrices[i].m; i++)
+      log_write(&gpu->log, SCONCE_LOG_DEBUG, "subgroup matrices of %ux%ux%u", gpu->matrices[i].m,
+                gpu->matrices[i].n, gpu->matrices[i].k);
   }
   return SCONCE_OK;
 }

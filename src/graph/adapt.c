@@ -1,6 +1,8 @@
 /* See adapt.h. */
 #include "graph/adapt.h"
 
+#include "base/half.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -37,7 +39,7 @@ static enum vk_dtype with_number(enum vk_dtype tensor, const struct value *numbe
   return tensor == VK_BOOL ? VK_INT32 : tensor;
 }
 
-/* What the first two arguments are computed in. */
+/* What two arguments are computed in. */
 static enum vk_dtype common_dtype(const struct graph *g, const uint32_t *args) {
   const struct value *a = value_of(g, args[0]), *b = value_of(g, args[1]);
   if (is_tensor(g, args[0]) && is_tensor(g, args[1]))
@@ -47,9 +49,19 @@ static enum vk_dtype common_dtype(const struct graph *g, const uint32_t *args) {
   return is_number(a) ? with_number(b->tensor.dtype, a) : b->tensor.dtype;
 }
 
-/* Kernels compute with these; bytes are widened. */
-static enum vk_dtype wide_enough(enum vk_dtype dtype) {
-  return dtype == VK_UINT8 || dtype == VK_INT8 ? VK_INT32 : dtype;
+/* Has the operator kernels for these elements? */
+static bool has_kernels(const struct op *op, enum vk_dtype dtype) {
+  for (const struct kernel *const *table = op->tables; *table; table++)
+    for (const struct kernel *row = *table; row->name; row++)
+      if (!row->dtypes || row->dtypes >> dtype & 1) return true;
+  return false;
+}
+
+/* Kernels compute with these; bytes are widened, and booleans that have no kernels of their own:
+ * their sum as integers is true where one of them is. */
+static enum vk_dtype wide_enough(const struct op *op, enum vk_dtype dtype) {
+  const bool narrow = dtype == VK_UINT8 || dtype == VK_INT8 || dtype == VK_BOOL;
+  return narrow && !has_kernels(op, dtype) ? VK_INT32 : dtype;
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
@@ -85,7 +97,7 @@ static sconce_status tensor_of(struct graph *g, uint32_t *id, enum vk_dtype dtyp
                                                : (double)number.i;
   uint32_t *bits = arena_new(&g->arena, uint32_t, 4); /* a unit of a buffer */
   if (!bits) return fail(err, SCONCE_NO_MEMORY, "no memory for a number");
-  *bits = number_bits(dtype, d);
+  *bits = dtype == VK_FLOAT16 ? half_from_float((float)d) : number_bits(dtype, d);
   struct tensor *t = &g->values[to].tensor;
   t->constant = true;
   t->bytes = extent_of((struct span){(const uint8_t *)bits, vk_dtype_size(dtype)});
@@ -99,7 +111,7 @@ static bool reads_result(const struct graph *g, const struct op *op, const uint3
                          uint32_t n_args) {
   const uint32_t result = args[n_args - 1];
   if (!is_tensor(g, result) || op->flags & OP_SELF) return false;
-  for (uint32_t i = 0; i + 1 < n_args; i++) {
+  for (uint32_t i = args[0] == result && op_writes_self(g, op, result); i + 1 < n_args; i++) {
     if (i < 32 && op->writes >> i & 1) continue;
     if (args[i] == result) return true;
     const struct value *v = value_of(g, args[i]);
@@ -109,7 +121,7 @@ static bool reads_result(const struct graph *g, const struct op *op, const uint3
   return false;
 }
 
-static sconce_status adapt_operands(struct graph *g, const struct op *op, uint32_t *args,
+static sconce_status adapt_operands(struct graph *g, const struct op *op, uint32_t args[2],
                                     enum vk_dtype dtype, sconce_error *err) {
   for (uint32_t i = 0; i < 2; i++) {
     if (is_tensor(g, args[i]) && op->flags & OP_PROMOTES) TRY(cast(g, &args[i], dtype, err));
@@ -126,14 +138,6 @@ static enum vk_dtype made_dtype(const struct graph *g, const struct op *op, cons
   const struct value *mode = n_args > 3 ? value_of(g, args[2]) : NULL;
   const bool rounds = mode && mode->kind == VK_STRING;
   return op->flags & OP_DIVIDES && !rounds && !is_float(dtype) ? VK_FLOAT32 : dtype;
-}
-
-/* Has the operator kernels for these elements? */
-static bool has_kernels(const struct op *op, enum vk_dtype dtype) {
-  for (const struct kernel *const *table = op->tables; *table; table++)
-    for (const struct kernel *row = *table; row->name; row++)
-      if (!row->dtypes || row->dtypes >> dtype & 1) return true;
-  return false;
 }
 
 /* A comparison sees its argument as it is, unless the number beside it is a fraction. */
@@ -157,9 +161,12 @@ sconce_status adapt(struct graph *g, const struct op *op, const uint32_t *args, 
   bool beside = reads_result(g, op, args, n_args);
   if (!is_tensor(g, result)) return SCONCE_OK;
   enum vk_dtype made = g->values[result].tensor.dtype;
-  if (op->flags & OP_PROMOTES && n_args > 2 && (is_tensor(g, args[0]) || is_tensor(g, args[1]))) {
-    const enum vk_dtype dtype = wide_enough(common_dtype(g, args));
-    TRY(adapt_operands(g, op, out->args, dtype, err));
+  const uint32_t first = op->flags & OP_CHOOSES ? 1 : 0;
+  const uint32_t *two = args + first;
+  if (op->flags & OP_PROMOTES && n_args > first + 2 &&
+      (is_tensor(g, two[0]) || is_tensor(g, two[1]))) {
+    const enum vk_dtype dtype = wide_enough(op, common_dtype(g, two));
+    TRY(adapt_operands(g, op, out->args + first, dtype, err));
     const enum vk_dtype said = made;
     made = made_dtype(g, op, args, n_args, dtype);
     beside |= made != said;

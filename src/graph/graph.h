@@ -22,6 +22,12 @@ enum {
   STEPS_MAX = 10000000
 }; /* nodes of one call, by default: as many as ExecuTorch's instructions */
 
+/* Where a program's planned memory has it. */
+struct place {
+  uint32_t memory_id; /* 0: nowhere */
+  uint64_t offset;
+};
+
 struct tensor {
   enum vk_dtype dtype;
   uint32_t rank;
@@ -32,7 +38,8 @@ struct tensor {
   bool input, output;
   bool scratch;        /* made by an operator, lives during its node */
   bool bound;          /* dispatches may use it; not if only the host looks at its elements */
-  struct extent bytes; /* constant: exactly its size */
+  struct extent bytes; /* constant: exactly its size, or none: a buffer that begins with zeros */
+  struct place place;  /* of a buffer that several methods may have in common */
   const struct packing *packing; /* of a constant on the device; NULL: as in the file */
   uint32_t root;    /* the value whose buffer this one uses; itself, or what it is a view of */
   uint32_t buffer;  /* of a root: index into graph->buffers */
@@ -69,7 +76,7 @@ struct value {
         const int64_t *ints;
         const double *doubles;
         const bool *bools;
-        const uint32_t *ids; /* ValueList; NO_VALUE: none */
+        uint32_t *ids; /* ValueList; NO_VALUE: none */
       };
     } list;
   };
@@ -96,7 +103,7 @@ struct node {
   const char *name; /* as in the file */
   uint32_t index;   /* in the file's chain, for messages */
   uint32_t n_args;
-  const uint32_t *args;        /* value ids; the last is the output (a ValueList if several) */
+  uint32_t *args;              /* value ids; the last is the output (a ValueList if several) */
   uint32_t extra[NODE_EXTRAS]; /* values that op->prepare made: packed constants, scratch */
   uint32_t order;              /* its place in the chain before the passes */
   struct node *parts;          /* of a fused node: what it stands for, in their order */
@@ -106,6 +113,7 @@ struct node {
   uint32_t n_records, cap_records;
   uint64_t stamp; /* the moment at which its records were made */
   bool stale;     /* its records do not match its arguments */
+  bool fits;      /* its shape accepted the maximum dims */
   bool begins;    /* a segment: see flow.h */
   bool counts;    /* a scalar that it reads and gives: each visit is another one */
 };

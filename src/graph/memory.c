@@ -26,6 +26,8 @@ struct planner {
   struct graph *g;
   struct life *lives;   /* by value; of roots only */
   uint32_t *busy_until; /* by buffer: last time that it is used */
+  uint32_t *last_write; /* by value: the last node that writes it */
+  bool jumps;           /* then nobody knows which is the last */
   uint32_t n_times;
   uint32_t transients;           /* the first transient buffer: all others come before it */
   struct constant_set constants; /* that have buffers */
@@ -44,20 +46,55 @@ static bool is_tensor(const struct graph *g, uint32_t id) {
 
 static bool owned(const struct tensor *t) { return t->input || t->output || t->constant; }
 
-/* May y live in x's buffer? Only one of several views may be seen from outside, and what is
- * written in place later must not be anybody's view. */
-static bool may_share(struct graph *g, uint32_t x, uint32_t y) {
+/* Node i writes this value, or all of this list. */
+static void note_write(struct planner *p, uint32_t id, uint32_t i) {
+  if (id == NO_VALUE) return;
+  const struct value *v = &p->g->values[id];
+  p->last_write[id] = i;
+  for (uint32_t k = 0; v->kind == VK_VALUE_LIST && k < v->list.n; k++)
+    if (v->list.ids[k] != NO_VALUE) p->last_write[v->list.ids[k]] = i;
+}
+
+static sconce_status find_writes(struct planner *p) {
+  const struct graph *g = p->g;
+  p->last_write = arena_new(&p->g->arena, uint32_t, g->n_values);
+  if (!p->last_write)
+    return fail(p->err, SCONCE_NO_MEMORY, "no memory to look at %u values", g->n_values);
+  for (uint32_t i = 0; i < g->n_nodes; i++) p->jumps |= (g->nodes[i].op->flags & OP_FLOW) != 0;
+  for (uint32_t i = 0; i < g->n_nodes && !p->jumps; i++)
+    for (uint32_t k = 0; k <= g->nodes[i].n_parts; k++) {
+      const struct node *n = k ? &g->nodes[i].parts[k - 1] : &g->nodes[i];
+      for (uint32_t a = 0; a < n->n_args; a++)
+        if (a + 1 == n->n_args || (a < 32 && n->op->writes >> a & 1)) note_write(p, n->args[a], i);
+    }
+  return SCONCE_OK;
+}
+
+/* Does nothing write x in place from node i on? Of state that is known where nothing jumps. */
+static bool is_settled(const struct planner *p, uint32_t x, uint32_t i) {
+  const struct tensor *t = &p->g->values[x].tensor;
+  return !t->written || (t->constant && !p->jumps && p->last_write[x] < i);
+}
+
+/* May y, which node i makes, live in x's buffer? Only one of several views may be seen from
+ * outside, and what is written in place later must not be anybody's view. */
+static bool may_share(const struct planner *p, uint32_t x, uint32_t y, uint32_t i) {
+  struct graph *g = p->g;
   const struct tensor *a = root_of(g, x), *b = &g->values[y].tensor;
   if (g->values[y].tensor.root != y || g->values[x].tensor.dtype != b->dtype) return false;
-  if (a->written || b->written || g->values[x].tensor.written || b->constant) return false;
+  if (b->written || b->constant) return false;
+  if (!is_settled(p, g->values[x].tensor.root, i) || !is_settled(p, x, i)) return false;
   if (owned(a) && owned(b)) return false;
   return tensor_nbytes_max(a) >= tensor_nbytes_max(b) || !owned(a);
 }
 
-static void join_view(struct graph *g, const struct node *n) {
-  if (!(n->op->flags & OP_VIEW)) return;
+/* n: node i or a part of it. */
+static void join_view(const struct planner *p, const struct node *n, uint32_t i) {
+  struct graph *g = p->g;
+  if (!(n->op->flags & (OP_VIEW | OP_IN_PLACE))) return;
   uint32_t x = n->args[0], y = out_id(n);
-  if (!is_tensor(g, x) || !is_tensor(g, y) || !may_share(g, x, y)) return;
+  if (!is_tensor(g, x) || !is_tensor(g, y) || !may_share(p, x, y, i)) return;
+  if (n->op->flags & OP_IN_PLACE && (root_of(g, x)->constant || root_of(g, x)->input)) return;
   uint32_t old_root = g->values[x].tensor.root;
   if (!owned(&g->values[y].tensor)) {
     g->values[y].tensor.root = old_root;
@@ -69,12 +106,14 @@ static void join_view(struct graph *g, const struct node *n) {
       g->values[v].tensor.root = y;
 }
 
-static void join_views(struct graph *g) {
-  for (uint32_t i = 0; i < g->n_nodes; i++) {
-    const struct node *n = &g->nodes[i];
-    for (uint32_t k = 0; k < n->n_parts; k++) join_view(g, &n->parts[k]);
-    if (n->n_parts == 0) join_view(g, n);
+static sconce_status join_views(struct planner *p) {
+  TRY(find_writes(p));
+  for (uint32_t i = 0; i < p->g->n_nodes; i++) {
+    const struct node *n = &p->g->nodes[i];
+    for (uint32_t k = 0; k < n->n_parts; k++) join_view(p, &n->parts[k], i);
+    if (n->n_parts == 0) join_view(p, n, i);
   }
+  return SCONCE_OK;
 }
 
 /* ---- lifetimes ------------------------------------------------------------------------------- */
@@ -269,7 +308,7 @@ static sconce_status place_all(struct planner *p) {
 
 sconce_status memory_plan(struct graph *g, sconce_error *err) {
   struct planner p = {.g = g, .err = err};
-  join_views(g);
+  TRY(join_views(&p));
   TRY(find_lives(&p));
   g->buffers = arena_new(&g->arena, struct buffer, g->n_values);
   p.busy_until = arena_new(&g->arena, uint32_t, g->n_values);

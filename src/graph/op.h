@@ -19,20 +19,27 @@ struct plan {
 };
 
 enum op_flags {
-  OP_VIEW = 1,  /* same elements in the same order: costs nothing where memory allows */
-  OP_HOST = 2,  /* scalars only: nothing is ever dispatched */
-  OP_LIST = 8,  /* several results: the last argument is a ValueList of them, also where a portable
-                   call has them one by one before it */
-  OP_READS = 4, /* looks at the elements of argument 0 on the host */
-  OP_OWN = 16,  /* only graph_add_own adds it */
-  OP_FLOW = 1 << 16, /* a jump or a label: nothing is moved across it */
+  OP_VIEW = 1 << 0,     /* same elements in the same order: costs nothing where memory allows */
+  OP_HOST = 1 << 1,     /* scalars only: nothing is ever dispatched */
+  OP_READS = 1 << 2,    /* looks at the elements of argument 0 on the host */
+  OP_LIST = 1 << 3,     /* several results: the last argument is a ValueList of them, also where a
+                           portable call has them one by one before it */
+  OP_OWN = 1 << 4,      /* only graph_add_own adds it */
+  OP_FLOW = 1 << 5,     /* a jump or a label: nothing is moved across it */
+  OP_ROWS = 1 << 6,     /* argument 0 is rows along its last dim, and each alone makes one of the
+                           result: so do the other arguments where they are constants */
+  OP_IN_PLACE = 1 << 7, /* changes argument 0, which nobody else reads, into the result where memory
+                           allows; else they are apart */
+  OP_APPENDS = 1 << 16, /* writes rows of state at a position that a call gives, and no others */
   /* What adapt.c does for it: */
-  OP_NUMBERS = 32,   /* numbers among the first two arguments become tensors */
-  OP_PROMOTES = 64,  /* the first two arguments take one dtype, the result may have another */
-  OP_COMPARES = 128, /* …and is bool */
-  OP_DIVIDES = 256,  /* …and is a float, unless argument 2 says how to round */
-  OP_SELF = 512,     /* may be given its result as an argument */
-  OP_FOLLOWS = 1024, /* argument 0 takes the dtype that the result says, if kernels have it */
+  OP_NUMBERS = 1 << 8,     /* numbers among the first two arguments become tensors */
+  OP_PROMOTES = 1 << 9,    /* the first two arguments take one dtype, the result may have another */
+  OP_CHOOSES = 1 << 10,    /* …of arguments 1 and 2 instead: argument 0 chooses between them */
+  OP_COMPARES = 1 << 11,   /* …and is bool */
+  OP_DIVIDES = 1 << 12,    /* …and is a float, unless argument 2 says how to round */
+  OP_SELF = 1 << 13,       /* may be given its result as an argument */
+  OP_SELF_WORDS = 1 << 14, /* …as argument 0, where elements have 4 bytes */
+  OP_FOLLOWS = 1 << 15,    /* argument 0 takes the dtype that the result says, if kernels have it */
 };
 
 /* A node that is to become others. */
@@ -171,5 +178,11 @@ SCONCE_CHECK sconce_status memory_plan(struct graph *g, sconce_error *err);
 /* A number as kernels take it for elements of this dtype: the bits of a float32, or an integer. */
 uint32_t number_bits(enum vk_dtype dtype, double number);
 static inline uint64_t div_up(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+
+/* May the operator be given its result, a tensor, as argument 0? */
+static inline bool op_writes_self(const struct graph *g, const struct op *op, uint32_t result) {
+  return op->flags & OP_SELF ||
+         (op->flags & OP_SELF_WORDS && vk_dtype_size(g->values[result].tensor.dtype) == 4);
+}
 
 #endif

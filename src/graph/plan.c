@@ -236,6 +236,33 @@ static sconce_status shape_node(struct plan *p) {
   return SCONCE_OK;
 }
 
+/* The inputs whose dims a call chose, as far as there is room. */
+static void say_inputs(const struct graph *g, char *out, size_t room) {
+  size_t at = 0;
+  for (uint32_t i = 0; i < g->n_inputs && at < room; i++) {
+    const struct value *v = &g->values[g->inputs[i]];
+    const size_t size = v->kind == VK_TENSOR ? v->tensor.rank * sizeof *v->tensor.dim_live : 0;
+    if (size == 0 || memcmp(v->tensor.dim_live, v->tensor.dim_max, size) == 0) continue;
+    char text[120];
+    const int n = snprintf(out + at, room - at, "%sinput %u is %s",
+                           at ? ", " : "with these inputs (", i, tensor_text(&v->tensor, text));
+    at += n > 0 ? (size_t)n : 0;
+  }
+  if (at < room) snprintf(out + at, room - at, at ? "): " : "with these numbers: ");
+}
+
+/* What fitted at load is no bad graph: the dims or numbers of this call do not fit it. */
+static sconce_status shape_in_call(struct plan *p) {
+  const sconce_status status = shape_node(p);
+  if (status != SCONCE_BAD_GRAPH || !p->node->fits) return at_node(p, status);
+  char inputs[400];
+  say_inputs(p->g, inputs, sizeof inputs);
+  if (p->err) p->err->status = SCONCE_BAD_ARGUMENT;
+  at_node(p, SCONCE_BAD_ARGUMENT);
+  error_prefix(p->err, "%s", inputs);
+  return SCONCE_BAD_ARGUMENT;
+}
+
 /* All shapes first, then all records: a shape that fails leaves every record as it was. */
 static sconce_status plan_segment(struct plan *p) {
   struct graph *g = p->g;
@@ -243,7 +270,7 @@ static sconce_status plan_segment(struct plan *p) {
   uint32_t to = from;
   for (; to < g->n_nodes && (to == from || !g->nodes[to].begins); to++) {
     p->node = &g->nodes[to];
-    if (dirty(g, p->node)) TRY(at_node(p, shape_node(p)));
+    if (dirty(g, p->node)) TRY(shape_in_call(p));
     if (g->wanted != NO_VALUE) break;
     if (p->node->op->flags & OP_READS) forget_elements(g, p->node);
   }
@@ -348,6 +375,7 @@ static sconce_status plan_first(struct graph *g, sconce_error *err) {
     bool fits;
     p.node = &g->nodes[i];
     TRY(at_node(&p, shape_first(&p, &fits)));
+    p.node->fits = fits;
     if (fits) TRY(at_node(&p, emit_node(&p)));
     p.node->stale = true; /* the first call shapes everything */
   }

@@ -39,8 +39,9 @@ bool wgsl_next_field(const char **fields, struct wgsl_field *out); /* false: the
 /* Can these values of Params be written down? Infinities and arrays cannot. */
 bool wgsl_can_fix(const struct wgsl *wgsl, const void *params);
 
-/* Which compiler will read the text: Tint wants directives that naga rejects. */
-enum wgsl_dialect { WGSL_NAGA, WGSL_TINT };
+/* Which compiler will read the text: Tint wants directives that naga rejects. Without f16, naga may
+ * refuse WGSL's functions for pairs of halves (on Mesa it does), so they are written out. */
+enum wgsl_dialect { WGSL_NAGA, WGSL_NAGA_NO_HALVES, WGSL_TINT };
 
 /* The whole text of a kernel, in the arena. With SCONCE_WGSL_DIR set to the folder src/, files are
  * read from there, so that a shader can be edited and run again without a build. */

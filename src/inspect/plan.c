@@ -21,11 +21,12 @@ sconce_status inspect_caps(const char *device, struct caps *caps, sconce_error *
   if (device && !full && strcmp(device, "default") != 0)
     return fail(err, SCONCE_BAD_ARGUMENT, "device '%s' is unknown: default or full", device);
   struct gpu_config config;
-  TRY(config_read(&config, full ? "" : "f16,subgroups,matrix", full ? "" : "default", err));
+  TRY(config_read(&config, full ? "" : "f16,subgroups,matrix", full ? "" : "default", NULL, err));
   const uint64_t binding = config.cap[LIMIT_STORAGE_BINDING], buffer = config.cap[LIMIT_BUFFER];
   *caps = (struct caps){
       .f16 = !config.no_f16,
       .subgroups = !config.no_subgroups,
+      .fast = config.precision == PRECISION_FAST && !config.no_f16,
       .max_storage_binding = binding < UINT32_C(1) << 31 ? binding : (UINT32_C(1) << 31) - 4,
       .max_buffer = buffer < UINT64_C(1) << 40 ? buffer : UINT64_C(1) << 40,
       .max_storage_buffers = least(config.cap[LIMIT_STORAGE_BUFFERS], 16),
