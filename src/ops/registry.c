@@ -18,6 +18,7 @@
   X(grid) \
   X(group_norm) \
   X(index_put) \
+  X(last_rows) \
   X(layer_norm) \
   X(linear) \
   X(linear_dq8) \

@@ -101,6 +101,7 @@ static sconce_status squeeze(struct plan *p, const struct node *n) {
     TRY(arg_ints(p, n, 1, list, RANK_MAX, &count));
   for (uint32_t i = 0; i < count; i++) {
     int64_t dim = list[i] < 0 ? list[i] + x->rank : list[i];
+    if (x->rank == 0 && (list[i] == 0 || list[i] == -1)) continue; /* a number has no dim to drop */
     if (dim < 0 || dim >= x->rank)
       return fail(p->err, SCONCE_BAD_GRAPH, "dim %" PRId64 " of a tensor of rank %u", list[i],
                   x->rank);

@@ -2,6 +2,8 @@
  */
 #include "op.h"
 
+#include "base/half.h"
+
 static double *counting(uint64_t n) {
   double *x = malloc((size_t)(n + 1) * sizeof *x);
   for (uint64_t i = 0; i < n; i++) x[i] = (double)(i % 100);
@@ -178,6 +180,40 @@ static void every_cast(void) {
     }
 }
 
+/* Every number of float16, with zeros and infinities, to float32. Back, finite ones and those
+ * between two neighbours: the nearer, and at ties the even one. Dawn makes NaN of an infinity. */
+static void every_half(void) {
+  enum { ALL = 2 * 0x7c01, QUARTERS = 4 * (ALL - 2) };
+  double *halves = malloc(ALL * sizeof *halves), *between = malloc(QUARTERS * sizeof *between);
+  double *want = malloc(QUARTERS * sizeof *want);
+  for (uint32_t i = 0; i < ALL; i++)
+    halves[i] = (double)half_to_float((uint16_t)(i / 2 | (i % 2 ? 0x8000 : 0)));
+  for (uint32_t i = 0; i < QUARTERS; i++) {
+    const double low = halves[i / 4], high = halves[i / 4 + 2];
+    between[i] = isinf(high) ? low : low + (high - low) * (i % 4) / 4;
+    want[i] = (double)half_to_float(half_from_float((float)between[i]));
+  }
+  struct op_test t;
+  sconce_error err = {0};
+  op_begin(&t);
+  uint32_t x = op_input(&t, VK_FLOAT16, DIMS(ALL)), y = op_output(&t, VK_FLOAT32, DIMS(ALL));
+  uint32_t a = op_input(&t, VK_FLOAT32, DIMS(QUARTERS));
+  uint32_t b = op_output(&t, VK_FLOAT16, DIMS(QUARTERS)), null = op_null(&t);
+  op_node(&t, "aten._to_copy.default", IDS(x, null, null, null, null, null, null, y));
+  op_node(&t, "aten._to_copy.default", IDS(a, null, null, null, null, null, null, b));
+  CHECK_OK(op_load(&t, NULL, &err), err);
+  op_set(&t, x, DIMS(ALL), halves);
+  op_set(&t, a, DIMS(QUARTERS), between);
+  if (!test_failed()) CHECK_OK(op_run(&t, &err), err);
+  uint64_t n;
+  if (!test_failed()) test_close(op_get(&t, y, &n), halves, ALL, 0, 0, "to float32");
+  if (!test_failed()) test_close(op_get(&t, b, &n), want, QUARTERS, 0, 0, "to float16");
+  op_end(&t);
+  free(halves);
+  free(between);
+  free(want);
+}
+
 /* Split by ranges where the device's bindings are smaller. */
 static void large(void) {
   enum { N = 300 * 1001 };
@@ -201,5 +237,5 @@ static void large(void) {
   op_end(&t);
 }
 
-const struct test suite_copy[] = {
-    TEST(views), TEST(live_sizes), TEST(every_cast), TEST(large), {0}};
+const struct test suite_copy[] = {TEST(views),      TEST(live_sizes), TEST(every_cast),
+                                  TEST(every_half), TEST(large),      {0}};

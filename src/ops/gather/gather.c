@@ -38,12 +38,18 @@ static sconce_status check_host(struct plan *p, const struct tensor *index, int6
   return SCONCE_OK;
 }
 
+/* A number counts as one row of itself, an index that is one as a list of one. */
+static uint32_t at_least_one(uint32_t rank) { return rank ? rank : 1; }
+static uint32_t rows_along(const struct tensor *x, uint32_t dim) {
+  return x->rank ? x->dim_live[dim] : 1;
+}
+
 static sconce_status gather_of(struct plan *p, const struct node *n, struct gather *g) {
   const struct tensor *x;
   TRY(arg_tensor(p, n, 0, &x));
   *g = (struct gather){.x = arg_id(n, 0), .index = arg_id(n, 2)};
   if (n->op->code != ROWS) {
-    TRY(arg_dim(p, n, 1, x->rank, &g->dim));
+    TRY(arg_dim(p, n, 1, at_least_one(x->rank), &g->dim));
   } else {
     g->index = NO_VALUE;
     for (uint32_t i = 0; i < arg_count(p, n, 1); i++) {
@@ -58,8 +64,8 @@ static sconce_status gather_of(struct plan *p, const struct node *n, struct gath
   char text[120];
   if (index->dtype != VK_INT32)
     return fail(p->err, SCONCE_UNSUPPORTED, "the index is %s", tensor_text(index, text));
-  uint32_t rank = n->op->code == ELEMENTS ? x->rank : 1;
-  if (x->rank == 0 || (n->op->code != ROWS && index->rank != rank))
+  uint32_t rank = n->op->code == ELEMENTS ? at_least_one(x->rank) : 1;
+  if (n->op->code != ROWS && at_least_one(index->rank) != rank)
     return fail(p->err, SCONCE_BAD_GRAPH, "the index of a tensor of rank %u is %s", x->rank,
                 tensor_text(index, text));
   return SCONCE_OK;
@@ -69,11 +75,13 @@ static sconce_status shape(struct plan *p, const struct node *n) {
   struct gather g;
   TRY(gather_of(p, n, &g));
   const struct tensor *x = tensor_at(p, g.x), *index = tensor_at(p, g.index);
-  TRY(check_host(p, index, x->dim_live[g.dim]));
+  TRY(check_host(p, index, rows_along(x, g.dim)));
   uint32_t dims[2 * RANK_MAX], rank = 0;
   if (n->op->code == ELEMENTS) return set_dims(p, out_id(n), index->dim_live, index->rank);
+  if (x->rank == 0) return set_dims(p, out_id(n), dims, 0);
   for (uint32_t i = 0; i < g.dim; i++) dims[rank++] = x->dim_live[i];
   for (uint32_t i = 0; i < index->rank; i++) dims[rank++] = index->dim_live[i];
+  if (n->op->code == SELECTS && index->rank == 0) dims[rank++] = 1;
   for (uint32_t i = g.dim + 1; i < x->rank; i++) dims[rank++] = x->dim_live[i];
   return set_dims(p, out_id(n), dims, rank);
 }
@@ -88,7 +96,7 @@ static void loops_of(const struct node *n, const struct gather *g, const struct 
   dense_strides(index->dim_live, index->rank, steps);
   *nest = (struct nest){.n_operands = 2};
   if (n->op->code == ELEMENTS) {
-    for (uint32_t i = 0; i < x->rank; i++)
+    for (uint32_t i = 0; i < index->rank; i++)
       nest_push(nest, index->dim_live[i], i == g->dim ? 0 : strides[i], steps[i]);
   } else {
     for (uint32_t i = 0; i < g->dim; i++) nest_push(nest, x->dim_live[i], strides[i], 0);
@@ -148,7 +156,8 @@ static sconce_status emit(struct plan *p, const struct node *n) {
   uint32_t strides[RANK_MAX];
   loops_of(n, &g, x, tensor_at(p, g.index), &nest);
   dense_strides(x->dim_live, x->rank, strides);
-  return emit_loops(p, n, nest, g.index, x->dim_live[g.dim], strides[g.dim]);
+  const uint32_t stride = x->rank ? strides[g.dim] : 1;
+  return emit_loops(p, n, nest, g.index, rows_along(x, g.dim), stride);
 }
 
 /* ---- several indices ------------------------------------------------------------------------- */

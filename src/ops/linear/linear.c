@@ -3,6 +3,7 @@
 #include "ops/linear/rows.h"
 
 #include "matmul.wgsl.h"
+#include "matmul_int.wgsl.h"
 #include "matmul_plain.wgsl.h"
 #include "matvec.wgsl.h"
 
@@ -54,6 +55,7 @@ static bool fits_kn(const void *problem) {
 static const struct kernel kernels[] = {
     ROWS("f32", OF_F32, "use=quad_f32 use=elem_f32"),
     ROWS("f16", OF_F16, "use=quad_f16 use=elem_f16"),
+    {"plain_i32", &matmul_int_wgsl, "", OF_I32, .threads = 64, .reference = true},
     {0},
 };
 
@@ -61,7 +63,7 @@ static const struct kernel kernels[] = {
 
 static uint64_t workgroups_of(const struct kernel *row, const struct problem *q) {
   const struct linear_params *u = &q->u;
-  if (row->wgsl == &matmul_plain_wgsl)
+  if (row->wgsl != &matmul_wgsl && row->wgsl != &matvec_wgsl) /* by elements of y */
     return div_up((uint64_t)u->batch * u->m * u->cols, row->threads * (q->half ? 2 : 1));
   return div_up(u->n, row->tile[0]) * div_up(u->m, row->tile[1]) * u->batch;
 }
@@ -87,10 +89,17 @@ static sconce_status emit_part(struct plan *p, const struct kernel *row, struct 
   return SCONCE_OK;
 }
 
+/* Floats of either size mix; integers are among themselves. */
+static sconce_status dense_check(struct plan *p, const struct tensor *x, const struct tensor *t,
+                                 const char *what) {
+  if (x->dtype == VK_INT32 && t->dtype == VK_INT32) return SCONCE_OK;
+  TRY(float_check(p, x, "x"));
+  return float_check(p, t, what);
+}
+
 static sconce_status emit_problem(struct plan *p, const struct node *n, struct problem *q) {
   const struct tensor *x = tensor_at(p, q->x), *w = tensor_at(p, q->w), *y = tensor_at(p, q->y);
-  TRY(float_check(p, x, "x"));
-  TRY(float_check(p, w, "the weight"));
+  TRY(dense_check(p, x, w, "the weight"));
   if (y->dtype != x->dtype)
     return fail(p->err, SCONCE_BAD_GRAPH, "x is %s, the result %s", vk_dtype_name(x->dtype),
                 vk_dtype_name(y->dtype));
@@ -190,7 +199,7 @@ static sconce_status addmm_bias(struct plan *p, const struct node *n, struct pro
   double beta, alpha;
   TRY(arg_float(p, n, 3, &beta));
   TRY(arg_float(p, n, 4, &alpha));
-  TRY(float_check(p, self, "what is added"));
+  TRY(dense_check(p, tensor_at(p, q->x), self, "what is added"));
   const uint32_t cols = self->rank ? self->dim_live[self->rank - 1] : 1;
   const uint32_t rows = self->rank > 1 ? self->dim_live[0] : 1;
   char text[120];
@@ -224,7 +233,7 @@ static sconce_status mm_emit(struct plan *p, const struct node *n) {
 
 const struct op ops_linear[] = {
     {"aten.linear.default", linear_shape, linear_emit, .also = "aten::linear.out", .n_args = 4,
-     .tables = TABLES(kernels)},
+     .flags = OP_ROWS, .tables = TABLES(kernels)},
     {"aten.mm.default", mm_shape, mm_emit, .also = "aten::mm.out", .n_args = 3, .code = MM,
      .tables = TABLES(kernels)},
     {"aten.bmm.default", mm_shape, mm_emit, .also = "aten::bmm.out", .n_args = 3, .code = BMM,

@@ -87,6 +87,7 @@ static void every_shape(void) {
     for (enum kind kind = LINEAR; kind <= ADDMM; kind++) {
       run(&shapes[i], kind, VK_FLOAT32, VK_FLOAT32, i % 2, NULL);
       run(&shapes[i], kind, VK_FLOAT16, VK_FLOAT16, i % 2, NULL);
+      if (kind != LINEAR) run(&shapes[i], kind, VK_INT32, VK_INT32, i % 2, NULL);
     }
 }
 

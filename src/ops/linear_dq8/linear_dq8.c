@@ -36,7 +36,8 @@ static sconce_status prepare(struct plan *p, struct node *n) {
   TRY(arg_tensor(p, n, X, &x));
   TRY(arg_tensor(p, n, SCALES, &scales));
   TRY(graph_scratch(p->g, VK_FLOAT32, tensor_numel_max(x), &n->extra[1], p->err));
-  return graph_packed(p->g, arg_id(n, SCALES), &q4_scales, &n->extra[0], p->err);
+  TRY(graph_packed(p->g, arg_id(n, SCALES), &q4_scales, &n->extra[0], p->err));
+  return q4_scratch(p, n, X, W, SCALES);
 }
 
 static sconce_status shape(struct plan *p, const struct node *n) {
@@ -78,7 +79,6 @@ static sconce_status emit(struct plan *p, const struct node *n) {
 
 const struct op ops_linear_dq8[] = {
     {"et_vk.linear_dq8ca_q4gsw.default", shape, emit, prepare, .n_args = 9,
-     .unbound = 1 << SUMS | 1 << SCALES,
-     .tables = TABLES(rows_kernels, q4_kernels, q4_kernels_f32_f16)},
+     .unbound = 1 << SUMS | 1 << SCALES, .tables = TABLES(rows_kernels, Q4_TABLES)},
     {0},
 };

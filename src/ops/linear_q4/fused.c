@@ -4,6 +4,7 @@
 #include "ops/linear_q4/linear_q4.h"
 
 #include "q4_add.wgsl.h"
+#include "q4_gemm_glu.wgsl.h"
 #include "q4_glu.wgsl.h"
 #include "q4_join.wgsl.h"
 
@@ -29,8 +30,17 @@
                                        {0}}
 TABLE(join_kernels, &q4_join_wgsl);
 TABLE(add_kernels, &q4_add_wgsl);
-static const struct kernel glu_kernels[] = {
-    EACH(ROWS, &q4_glu_wgsl, F32), EACH(ROWS, &q4_glu_wgsl, F16), {0}};
+/* Gate and up have tiles enough without slices of k. */
+#define TILES(wgsl, type, dtype, types)                                                            \
+  Q4_TILE("tile32_" #type, wgsl, types, dtype, q4_tile32, 2, 128, 16, 8, 4, 2),                    \
+      Q4_TILE("tile64_" #type, wgsl, types, dtype, q4_tile64, 2, 128, 16, 8, 8, 2),                \
+      Q4_TILE("tile128_" #type, wgsl, types, dtype, q4_tile, 2, 256, 16, 16, 8, 2),                \
+      Q4_TILE("narrow64_" #type, wgsl, types, dtype, q4_tile, 2, 128, 8, 16, 4, 2)
+static const struct kernel glu_kernels[] = {EACH(ROWS, &q4_glu_wgsl, F32),
+                                            EACH(ROWS, &q4_glu_wgsl, F16),
+                                            EACH(TILES, &q4_gemm_glu_wgsl, F32),
+                                            EACH(TILES, &q4_gemm_glu_wgsl, F16),
+                                            {0}};
 
 /* ---- emit ------------------------------------------------------------------------------------ */
 
@@ -102,7 +112,7 @@ static bool read_call(struct plan *p, const struct node *n, struct call *c) {
   c->m = rows_of(x);
   c->k = x->dim_live[x->rank - 1];
   c->half = x->dtype == VK_FLOAT16;
-  if (c->m == 0 || c->m > 8 || c->k == 0 || c->k % 32) return false;
+  if (c->m == 0 || c->k == 0 || c->k % 32) return false;
   if (c->norm && (tensor_numel(norm_w) != c->k || !read_eps(p, c->norm, &c->eps))) return false;
   for (uint32_t i = 0; i < g->n; i++)
     if (!read_linear(p, c, i)) return false;
@@ -168,7 +178,90 @@ static sconce_status emit_join(struct plan *p, const struct node *n, const struc
                                {y[0]}, {y[1]}, {y[2]}));
 }
 
+/* ---- many rows: the norm is a dispatch of its own, since tiles would compute it again and again
+ * --
+ */
+
+static bool may_bind(struct plan *p, uint32_t id) {
+  return tensor_nbytes_max(tensor_at(p, id)) <= p->g->caps.max_storage_binding;
+}
+
+static sconce_status emit_norm(struct plan *p, const struct call *c) {
+  return c->norm ? c->norm->op->emit(p, c->norm) : SCONCE_OK;
+}
+
+static const struct kernel *tile_of(const struct plan *p, const struct node *n,
+                                    const struct call *c, uint32_t m) {
+  const struct q4_problem q = {.m = m, .k = c->k, .rows = c->rows, .tile = true};
+  return row_for(p, n, glu_kernels, c->half ? VK_FLOAT16 : VK_FLOAT32, &q);
+}
+
+/* Products of one x that becomes f16 once. With a gate it waits for up's product; its sigmoid and
+ * both products are part of what follows that. */
+static sconce_status emit_halved(struct plan *p, const struct node *n, const struct call *c) {
+  const bool glu = c->fusion->glu != NO_NODE;
+  bool halved = false;
+  TRY(emit_norm(p, c));
+  for (uint32_t i = 0; i < c->fusion->n; i++) {
+    struct q4_linear l;
+    TRY(q4_linear_of(p, c->linear[i], (struct q4_args){Q4_X, Q4_W, Q4_SCALES, Q4_GROUP, Q4_BIAS},
+                     &l));
+    l.halved = halved;
+    if (glu && i == 1) {
+      l.bias = out_id(c->linear[0]);
+      l.bias_kind = 1 + c->half;
+      l.residual = l.gated = true;
+      l.y = out_id(part_at(n, c->fusion->glu));
+    }
+    TRY(q4_emit(p, c->linear[i], &l));
+    halved = l.halved;
+  }
+  return SCONCE_OK;
+}
+
+static sconce_status emit_glu_tiles(struct plan *p, const struct node *n, const struct call *c) {
+  const struct node *gate = c->linear[0], *up = c->linear[1];
+  const uint32_t x = gate->args[Q4_X], y = out_id(part_at(n, c->fusion->glu));
+  const uint32_t half = c->half ? 2 : 4, rows = rows_of_weight(p, gate);
+  struct q4_gemm_glu_params u = {.n = rows, .k = c->k, .stride = c->k / 2, .groups = c->groups};
+  u.group = c->shift == 31 ? c->k : 32u << c->shift;
+  u.w_at = (uint32_t)joined_to(p, gate->args[Q4_W], up->args[Q4_W], 4);
+  u.s_at = (uint32_t)joined_to(p, gate->extra[0], up->extra[0], half);
+  if (!may_bind(p, x) || !may_bind(p, y) || !tile_of(p, n, c, c->m)) return emit_parts(p, n);
+  TRY(emit_norm(p, c));
+  for (uint32_t m0 = 0; m0 < c->m; m0 += u.m) {
+    u.m = q4_rows_taken(c->m - m0, c->m);
+    const struct kernel *row = tile_of(p, n, c, u.m);
+    TRY(dispatch(p, row, &u, div_up(u.n, row->tile[0]) * div_up(u.m, row->tile[1]),
+                 OPERANDS(rows_part(p, x, (uint64_t)c->k * half, m0, u.m),
+                          joined(p, gate->args[Q4_W]), joined(p, gate->extra[0]),
+                          rows_part(p, y, (uint64_t)rows * half, m0, u.m))));
+  }
+  return SCONCE_OK;
+}
+
+static uint32_t rest_of(struct plan *p, const struct node *linear, const struct node *add) {
+  const uint32_t y = tensor_at(p, out_id(linear))->root;
+  return tensor_at(p, add->args[0])->root == y ? add->args[1] : add->args[0];
+}
+
+/* The residual is a bias with rows. */
+static sconce_status emit_add_tiles(struct plan *p, const struct node *n, const struct call *c) {
+  const struct node *linear = c->linear[0], *add = part_at(n, c->fusion->add);
+  struct q4_linear l;
+  TRY(q4_linear_of(p, linear, (struct q4_args){Q4_X, Q4_W, Q4_SCALES, Q4_GROUP, Q4_BIAS}, &l));
+  l.bias = rest_of(p, linear, add);
+  l.bias_kind = 1 + is_half(tensor_at(p, l.bias));
+  l.residual = true;
+  l.y = out_id(add);
+  return q4_emit(p, linear, &l);
+}
+
+/* ---- few rows -------------------------------------------------------------------------------- */
+
 static sconce_status emit_glu(struct plan *p, const struct node *n, const struct call *c) {
+  if (c->m > q4_vector_rows(&p->g->caps))
+    return (q4_takes_matrices(c->linear[0]) ? emit_halved : emit_glu_tiles)(p, n, c);
   const struct kernel *row = row_of(p, n, c, glu_kernels);
   if (!row) return emit_parts(p, n);
   const struct node *gate = c->linear[0], *up = c->linear[1];
@@ -188,11 +281,11 @@ static sconce_status emit_glu(struct plan *p, const struct node *n, const struct
 }
 
 static sconce_status emit_add(struct plan *p, const struct node *n, const struct call *c) {
+  if (c->m > q4_vector_rows(&p->g->caps)) return emit_add_tiles(p, n, c);
   const struct kernel *row = row_of(p, n, c, add_kernels);
   if (!row) return emit_parts(p, n);
   const struct node *linear = c->linear[0], *add = part_at(n, c->fusion->add);
-  const uint32_t y = tensor_at(p, out_id(linear))->root;
-  const uint32_t rest = tensor_at(p, add->args[0])->root == y ? add->args[1] : add->args[0];
+  const uint32_t rest = rest_of(p, linear, add);
   struct q4_add_params u = {
       .m = c->m, .n = rows_of_weight(p, linear), .k = c->k, .groups = c->groups, .shift = c->shift};
   const uint64_t workgroups = q4_workgroups(c->m, u.n, row, &u.blocks);
@@ -204,8 +297,33 @@ static sconce_status emit_add(struct plan *p, const struct node *n, const struct
 static sconce_status emit_fused(struct plan *p, const struct node *n) {
   struct call c;
   if (!read_call(p, n, &c)) return emit_parts(p, n);
+  if (c.m > q4_vector_rows(&p->g->caps) && c.fusion->glu == NO_NODE && c.fusion->add == NO_NODE)
+    return q4_takes_matrices(c.linear[0]) ? emit_halved(p, n, &c) : emit_parts(p, n);
   if (c.fusion->glu != NO_NODE) return emit_glu(p, n, &c);
   return c.fusion->add != NO_NODE ? emit_add(p, n, &c) : emit_join(p, n, &c);
+}
+
+static struct node *own_part(struct node *n, uint32_t order) {
+  for (uint32_t i = 0; i < n->n_parts; i++)
+    if (n->parts[i].order == order) return &n->parts[i];
+  return NULL;
+}
+
+/* For emit_halved: one x in f16 for all; the gate's result lives from the first of both products
+ * to the last part. */
+static void share_halves(struct node *n) {
+  const struct q4_fusion *g = n->fused;
+  const struct node *first = part_at(n, g->linear[0]);
+  bool all = true;
+  for (uint32_t i = 0; i < g->n; i++) all &= q4_takes_matrices(part_at(n, g->linear[i]));
+  if (!all) return;
+  for (uint32_t i = 1; i < g->n; i++) {
+    struct node *other = own_part(n, g->linear[i]);
+    other->extra[3] = first->extra[3];
+    other->extra[4] = first->extra[4];
+  }
+  if (g->glu == NO_NODE) return;
+  own_part(n, g->glu)->extra[0] = own_part(n, g->linear[1])->extra[1] = out_id(first);
 }
 
 /* Weights, scales and biases each in one buffer; results that are not there get a place to go. */
@@ -221,6 +339,7 @@ static sconce_status prepare_fused(struct plan *p, struct node *n) {
   bool biased = !arg_is_null(p, part_at(n, g->linear[0]), Q4_BIAS);
   bool together = g->n == 1 || (graph_join(p->g, w, g->n) && graph_join(p->g, scales, g->n) &&
                                 (!biased || graph_join(p->g, bias, g->n)));
+  share_halves(n);
   if (!together) /* the pass looked: no constant is used twice */
     return fail(p->err, SCONCE_BAD_GRAPH, "weights of a fused projection cannot lie together");
   for (uint32_t i = g->n; i < Q4_MOST && g->glu == NO_NODE && g->add == NO_NODE; i++)

@@ -7,6 +7,7 @@
 
 #include "q4_gemm.wgsl.h"
 #include "q4_gemv.wgsl.h"
+#include "q4_matrix.wgsl.h"
 #include "q4_plain.wgsl.h"
 
 #include <inttypes.h>
@@ -16,6 +17,10 @@ bool q4_shift(uint32_t group, uint32_t k, uint32_t *shift) {
   if (group >= k) return true;
   for (*shift = 0; *shift < 26 && 32u << *shift < group;) ++*shift;
   return 32u << *shift == group;
+}
+
+uint32_t q4_vector_rows(const struct caps *caps) {
+  return caps_offer(caps, NEEDS_SUBGROUPS | NEEDS_WIDE) ? 8 : 4;
 }
 
 uint64_t q4_workgroups(uint32_t m, uint64_t rows, const struct kernel *row, uint32_t *blocks) {
@@ -42,27 +47,81 @@ bool q4_vector(const void *problem) { return ((const struct q4_problem *)problem
 bool q4_vector64(const void *problem) {
   return q4_vector(problem) && ((const struct q4_problem *)problem)->k >= T64_K;
 }
-static bool fits_tile(const void *problem) { return ((const struct q4_problem *)problem)->tile; }
+
+/* Tiles by the rows of x: each thread has 8 by 8 results for many, fewer for few, where most of a
+ * large tile would be for nothing. H200, f32, k 8192 with n 2048: 36 TFLOP/s in tiles of 128 by
+ * 128, 19 of 64 by 128; the smaller ones were not measured. Those of 64 columns are for devices
+ * with 16 KiB. */
+bool q4_tile(const void *problem) { return ((const struct q4_problem *)problem)->tile; }
+static bool has_rows(const void *problem, uint32_t most) {
+  return q4_tile(problem) && ((const struct q4_problem *)problem)->m <= most;
+}
+bool q4_tile16(const void *problem) { return has_rows(problem, 16); }
+bool q4_tile32(const void *problem) { return has_rows(problem, 32); }
+bool q4_tile64(const void *problem) { return has_rows(problem, 64); }
+static bool fits_plain(const void *problem) {
+  return !((const struct q4_problem *)problem)->residual;
+}
+
+/* Subgroup matrices, by what was measured on the H200: 16 rows by 64 columns, 64 by 64 and 128 by
+ * 128 (64 by 64 where there is less than 36 KiB); and the same in matrices of 8 by 8. */
+static bool fits_matrix(const void *problem) {
+  return ((const struct q4_problem *)problem)->matrix;
+}
+static bool has_matrix_rows(const void *problem, uint32_t most) {
+  return fits_matrix(problem) && ((const struct q4_problem *)problem)->m <= most;
+}
+static bool matrix16(const void *problem) { return has_matrix_rows(problem, 16); }
+static bool matrix32(const void *problem) { return has_matrix_rows(problem, 32); }
+static bool matrix64(const void *problem) { return has_matrix_rows(problem, 64); }
+
+/* gm by gn subgroups of `lanes` threads, each with sa by sb matrices of side by side. */
+#define MATRIX(name, types, dtype, fits, wg, lanes_, side, gm, gn, sa, sb)                         \
+  {name,                                                                                           \
+   &q4_matrix_wgsl,                                                                                \
+   "WG=" #wg "u LANES=" #lanes_ "u MM=" #side "u MN=" #side "u MK=" #side "u GM=" #gm "u GN=" #gn  \
+   "u use=mma_" #sa "x" #sb " " types,                                                             \
+   dtype,                                                                                          \
+   NEEDS_F16 | NEEDS_SUBGROUPS | NEEDS_MATRIX | NEEDS_FAST,                                        \
+   fits,                                                                                           \
+   {gn * sb * side, gm * sa * side},                                                               \
+   wg,                                                                                             \
+   (gn * sb + gm * sa) * side * (8 * side + 16),                                                   \
+   {side, side, side},                                                                             \
+   lanes_}
 
 /* A tile is the rows of the weight that one workgroup takes at a time, and the rows of x. */
-#define ROWS(NAME, DTYPE, TYPES, PLAIN)                                                            \
+#define ROWS(NAME, DTYPE, TYPES, SUMS, PLAIN)                                                      \
   Q4_WIDE("r1u2t32_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, q4_few_rows, 1, 2, 32),                    \
       Q4_WIDE("r4u1t128_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, q4_long_rows, 4, 1, 128),             \
       Q4_WIDE("r4u2t32_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, q4_vector, 4, 2, 32),                  \
       Q4_MEMORY("t64_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, q4_vector64, 64),                        \
       Q4_MEMORY("t16_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, q4_vector, 16),                          \
-      {"gemm_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, 0, fits_tile, {64, 64}, 256, 16384}, {           \
-    "plain_" NAME, &q4_plain_wgsl, PLAIN, DTYPE, .threads = 64, .reference = true                  \
+      MATRIX("matrix16x64_" NAME, SUMS, DTYPE, matrix16, 64, 32, 16, 1, 2, 1, 2),                  \
+      MATRIX("matrix64x64_" NAME, SUMS, DTYPE, matrix64, 128, 32, 16, 2, 2, 2, 2),                 \
+      MATRIX("matrix128x128_" NAME, SUMS, DTYPE, fits_matrix, 256, 32, 16, 2, 4, 4, 2),            \
+      MATRIX("matrix64_any_" NAME, SUMS, DTYPE, fits_matrix, 128, 32, 16, 2, 2, 2, 2),             \
+      MATRIX("matrix8x32_" NAME, SUMS, DTYPE, matrix16, 16, 8, 8, 1, 2, 1, 2),                     \
+      MATRIX("matrix32x32_" NAME, SUMS, DTYPE, matrix32, 32, 8, 8, 2, 2, 2, 2),                    \
+      MATRIX("matrix8_64x64_" NAME, SUMS, DTYPE, fits_matrix, 64, 8, 8, 2, 4, 4, 2),               \
+      Q4_TILE("tile16_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, q4_tile16, 1, 128, 32, 4, 4, 1),        \
+      Q4_TILE("narrow16_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, q4_tile16, 1, 64, 16, 4, 4, 1),       \
+      Q4_TILE("tile32_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, q4_tile32, 1, 128, 32, 4, 8, 1),        \
+      Q4_TILE("narrow32_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, q4_tile32, 1, 64, 16, 4, 8, 1),       \
+      Q4_TILE("tile64_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, q4_tile64, 1, 128, 16, 8, 8, 2),        \
+      Q4_TILE("tile128_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, q4_tile, 1, 256, 16, 16, 8, 2),        \
+      Q4_TILE("narrow64_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, q4_tile, 1, 128, 16, 8, 8, 1), {      \
+    "plain_" NAME, &q4_plain_wgsl, PLAIN, DTYPE, 0, fits_plain, .threads = 64, .reference = true   \
   }
 /* By the dtype of x, which is y's and the scales'. */
 const struct kernel q4_kernels[] = {
-    ROWS("f32", OF_F32, "use=quad_f32 use=elem_f32", "X_HALF=0u use=elem_f32"),
-    ROWS("f16", OF_F16, "use=quad_f16 use=elem_f16", "X_HALF=1u use=elem_f16"),
+    ROWS("f32", OF_F32, "use=quad_f32 use=elem_f32", "use=elem_f32", "X_HALF=0u use=elem_f32"),
+    ROWS("f16", OF_F16, "use=quad_f16 use=elem_f16", "use=elem_f16", "X_HALF=1u use=elem_f16"),
     {0},
 };
 /* x in float32, y and the scales in float16. */
 const struct kernel q4_kernels_f32_f16[] = {
-    ROWS("f32_f16", OF_F32, "use=quad_f32 use=elem_f16", "X_HALF=0u use=elem_f16"),
+    ROWS("f32_f16", OF_F32, "use=quad_f32 use=elem_f16", "use=elem_f16", "X_HALF=0u use=elem_f16"),
     {0},
 };
 
@@ -72,11 +131,10 @@ const struct kernel q4_kernels_f32_f16[] = {
 static uint64_t workgroups_of(const struct kernel *row, struct q4_params *u, bool half_y) {
   if (row->wgsl == &q4_plain_wgsl)
     return div_up((uint64_t)u->m * u->cols, row->threads * (half_y ? 2 : 1));
-  if (row->wgsl == &q4_gemm_wgsl) return div_up(u->n, row->tile[0]) * div_up(u->m, row->tile[1]);
   return q4_workgroups(u->m, u->n, row, &u->blocks);
 }
 
-/* Rows [m0, m0 + u->m) of x, in as many dispatches as the weight needs. */
+/* Rows [m0, m0 + u.m) of x, in as many dispatches as the weight needs. */
 static sconce_status emit_part(struct plan *p, const struct q4_linear *l, const struct kernel *row,
                                struct q4_params u, uint64_t m0) {
   const struct tensor *x = tensor_at(p, l->x), *y = tensor_at(p, l->y);
@@ -97,42 +155,46 @@ static sconce_status emit_part(struct plan *p, const struct q4_linear *l, const 
   return SCONCE_OK;
 }
 
-/* Above 8 rows the tile is ahead: a product of 64 rows costs about as much as 8 vectors. */
-static struct q4_problem problem_of(const struct q4_linear *l, uint32_t stride, bool plain_types,
-                                    bool words) {
+static struct q4_problem problem_of(const struct q4_linear *l, uint32_t m, uint32_t vectors,
+                                    uint32_t stride, bool plain_types, bool words) {
   uint32_t shift;
-  const bool easy = plain_types && words;
-  return (struct q4_problem){.m = l->m,
-                             .k = l->k,
-                             .rows = l->n,
-                             .vector = easy && l->m <= 8 && l->k && l->k % 32 == 0 &&
-                                       stride == l->k / 2 && q4_shift(l->group, l->k, &shift),
-                             .tile = easy && l->k % 4 == 0 &&
-                                     (l->group % 4 == 0 || l->group >= l->k) && stride % 4 == 0};
+  const bool easy = plain_types && words && l->k;
+  const bool units = easy && l->k % 32 == 0 && stride == l->k / 2 &&
+                     q4_shift(l->group, l->k, &shift); /* of 32 codes, each of one group */
+  struct q4_problem q = {.m = m, .k = l->k, .rows = l->n, .residual = l->residual};
+  q.vector = units && !l->residual && m <= vectors;
+  q.tile = easy && l->k % 4 == 0 && (l->group % 8 == 0 || l->group >= l->k) && stride % 4 == 0;
+  q.matrix = units && m > vectors && l->halves != NO_VALUE;
+  return q;
 }
 
-sconce_status q4_emit(struct plan *p, const struct node *n, const struct q4_linear *l) {
+sconce_status q4_emit(struct plan *p, const struct node *n, struct q4_linear *l) {
   const struct tensor *x = tensor_at(p, l->x), *y = tensor_at(p, l->y);
   const struct tensor *w = tensor_at(p, l->w), *scales = tensor_at(p, l->scales);
   const bool mixed = scales->dtype != y->dtype || (is_half(x) && !is_half(y));
   const bool words = !is_half(y) || l->m == 1 || l->n % 2 == 0; /* where every row of y starts */
-  const struct q4_problem q = problem_of(l, w->dim_max[1], !mixed, words);
-  const struct kernel *row;
-  TRY(choose(p, n, !is_half(x) && is_half(y) ? q4_kernels_f32_f16 : q4_kernels, x->dtype, &q,
-             &row));
+  const struct kernel *table = !is_half(x) && is_half(y) ? q4_kernels_f32_f16 : q4_kernels;
   struct q4_params u = {.k = l->k,
                         .stride = w->dim_max[1],
                         .group = l->group,
                         .groups = l->groups,
                         .cols = l->n,
                         .bias = l->bias_kind,
-                        .half = is_half(scales)};
+                        .half = is_half(scales),
+                        .bias_m = l->residual ? l->n : 0,
+                        .gated = l->gated};
   (void)q4_shift(l->group, l->k, &u.shift); /* rows that read it fit only where it is one */
   const uint64_t step = rows_split(p, l->m, (uint64_t)l->k * vk_dtype_size(x->dtype),
                                    (uint64_t)l->n * vk_dtype_size(y->dtype));
-  for (uint64_t m0 = 0; m0 < l->m; m0 += step) {
-    u.m = (uint32_t)(l->m - m0 < step ? l->m - m0 : step);
-    TRY(emit_part(p, l, row, u, m0));
+  for (uint32_t m0 = 0; m0 < l->m; m0 += u.m) {
+    struct q4_problem q =
+        problem_of(l, l->m - m0, q4_vector_rows(&p->g->caps), w->dim_max[1], !mixed, words);
+    q.matrix &= step >= l->m; /* else rows of halves need not begin where a binding may */
+    if (q.tile) q.m = q4_rows_taken(q.m, step);
+    u.m = q.m < step ? q.m : (uint32_t)step;
+    const struct kernel *row;
+    TRY(choose(p, n, table, x->dtype, &q, &row));
+    TRY(q4_is_tile(row) ? q4_emit_tiles(p, n, l, row, &u, m0) : emit_part(p, l, row, u, m0));
   }
   return SCONCE_OK;
 }
@@ -169,7 +231,8 @@ static sconce_status check(struct plan *p, const struct tensor *w, const struct 
 static sconce_status prepare(struct plan *p, struct node *n) {
   const struct tensor *scales;
   TRY(arg_tensor(p, n, SCALES, &scales));
-  return graph_packed(p->g, arg_id(n, SCALES), &q4_scales, &n->extra[0], p->err);
+  TRY(graph_packed(p->g, arg_id(n, SCALES), &q4_scales, &n->extra[0], p->err));
+  return q4_scratch(p, n, X, W, SCALES);
 }
 
 static sconce_status shape(struct plan *p, const struct node *n) {
@@ -202,7 +265,11 @@ sconce_status q4_linear_of(struct plan *p, const struct node *n, struct q4_args 
                             .k = x->dim_live[x->rank - 1],
                             .n = w->dim_max[0],
                             .group = (uint32_t)group,
-                            .groups = scales->dim_max[0]};
+                            .groups = scales->dim_max[0],
+                            .parts = n->extra[2],
+                            .halves = n->extra[3],
+                            .factors = n->extra[4],
+                            .norms = n->extra[5]};
   TRY(check(p, w, scales, group, out->k));
   return rows_bias(p, n, at.bias, out->n, &out->bias_kind);
 }
@@ -214,7 +281,7 @@ static sconce_status emit(struct plan *p, const struct node *n) {
 }
 
 const struct op ops_linear_q4[] = {
-    {"et_vk.linear_q4gsw.default", shape, emit, prepare, .n_args = 6, .unbound = 1 << SCALES,
-     .tables = TABLES(q4_kernels, q4_kernels_f32_f16)},
+    {"et_vk.linear_q4gsw.default", shape, emit, prepare, .n_args = 6, .flags = OP_ROWS,
+     .unbound = 1 << SCALES, .tables = TABLES(Q4_TABLES)},
     {0},
 };

@@ -8,13 +8,22 @@
 extern const struct packing q4_scales;
 /* A weight with even k in the high nibbles as one with even k in the low ones. */
 extern const struct packing q4_turned;
+/* From scales: for each row of the weight a power of two, float32, that brings its largest scale to
+ * 2^9 or more and below 2^10, so that f16 holds the row's weights. */
+extern const struct packing q4_norms;
 
 /* y = x · Wᵀ + bias. x is (m, k) in a tensor of any shape, float32 or of y's dtype. */
 struct q4_linear {
   uint32_t x, w, scales, y; /* value ids; scales packed as q4_scales */
   uint32_t bias, bias_kind; /* bias_kind: see rows_bias */
+  bool residual;            /* the bias has a row for each of y's; only kernels for many rows can */
+  bool gated;               /* …and is not added: y is silu(bias) times the product */
   uint32_t m, k, n;
   uint32_t group, groups; /* codes that share a scale; scales of a row */
+  /* Scratch for tiles, or NO_VALUE: sums in slices of k; x in f16 and its factors by row. And what
+   * scales are multiplied by for f16. */
+  uint32_t parts, halves, factors, norms;
+  bool halved; /* halves and factors are made: by q4_emit, or for another product of the same x */
 };
 
 /* Do the weight, its scales and the size of its groups fit each other, and rows of k? */
@@ -25,20 +34,51 @@ struct q4_args {
 };
 SCONCE_CHECK sconce_status q4_linear_of(struct plan *p, const struct node *n, struct q4_args at,
                                         struct q4_linear *out);
-/* n's operator lists both tables. */
-SCONCE_CHECK sconce_status q4_emit(struct plan *p, const struct node *n, const struct q4_linear *l);
-extern const struct kernel q4_kernels[], q4_kernels_f32_f16[];
+/* n's operator lists Q4_TABLES. */
+SCONCE_CHECK sconce_status q4_emit(struct plan *p, const struct node *n, struct q4_linear *l);
+extern const struct kernel q4_kernels[], q4_kernels_f32_f16[], q4_halves[], q4_sums[], q4_scaled[];
+#define Q4_TABLES q4_kernels, q4_kernels_f32_f16, q4_halves, q4_sums, q4_scaled
+
+/* ---- tiles.c: many rows of x ----------------------------------------------------------------- */
+
+/* Makes extra[2] to extra[5]: parts, halves, factors and norms of n's q4_linear, as far as tiles of
+ * this device need them. Arguments by number; without scales there is no product in f16. */
+SCONCE_CHECK sconce_status q4_scratch(struct plan *p, struct node *n, uint32_t x, uint32_t w,
+                                      uint32_t scales);
+struct q4_params;
+bool q4_is_tile(const struct kernel *row);
+/* Rows [m0, m0 + u->m) of x; fewer, and u->m says how many, where scratch does not do for all. */
+SCONCE_CHECK sconce_status q4_emit_tiles(struct plan *p, const struct node *n, struct q4_linear *l,
+                                         const struct kernel *row, struct q4_params *u,
+                                         uint64_t m0);
+/* Will products of many rows of x take subgroup matrices here? */
+bool q4_takes_matrices(const struct node *linear);
 
 /* What the predicates of all 4-bit tables look at. */
 struct q4_problem {
   uint32_t m, k, rows; /* rows: of the weight, or of all weights of a fused node */
+  bool residual;       /* a row of y is added to each */
   bool vector;         /* kernels that read units of 32 codes can do it */
-  bool tile;           /* and those of 64 by 64 results */
+  bool tile;           /* and those of tiles */
+  bool matrix;         /* and those of subgroup matrices */
 };
 bool q4_few_rows(const void *problem);
 bool q4_long_rows(const void *problem);
 bool q4_vector(const void *problem);
 bool q4_vector64(const void *problem);
+bool q4_tile16(const void *problem); /* up to so many rows of x */
+bool q4_tile32(const void *problem);
+bool q4_tile64(const void *problem);
+bool q4_tile(const void *problem);
+
+/* Rows of x up to which each is a vector; above, tiles are ahead. H200: 8 rows as vectors take
+ * almost 8 times what one takes, 1.96 ms for a Llama of 1 B; its products with 16 rows are 32
+ * GFLOP, which 16 TFLOP/s do in that time. lavapipe, stories15M, tokens/s as vectors and in tiles:
+ * prompts of 4 52 and 52, of 5 53 and 62, of 8 55 and 100. */
+uint32_t q4_vector_rows(const struct caps *caps);
+/* Rows of x for one dispatch of tiles, of `left`, at most `most`: a few beyond whole tiles of 128
+ * would cost as much as a tile, and a smaller one does for them. */
+uint32_t q4_rows_taken(uint32_t left, uint64_t most);
 
 /* For kernels that read units of 32 codes: unit >> *shift is a unit's group. false: groups are no
  * 32 · 2^i, nor all of k. */
@@ -70,5 +110,17 @@ uint64_t q4_workgroups(uint32_t m, uint64_t rows, const struct kernel *row, uint
    {256 / threads * 4, 4},                                                                         \
    256,                                                                                            \
    threads * 128 + 5120}
+/* Rows of the kernels that use q4_tile.wgsl: `wg` is tx · ty threads, each with `r` rows of x and
+ * `c` quads of rows of the weights, of which there are `weights`. Bytes: 32 deep of both. */
+#define Q4_TILE(name, wgsl, types, dtype, fits, weights, wg, tx, ty, r, c)                         \
+  {name,                                                                                           \
+   wgsl,                                                                                           \
+   "WG=" #wg "u TX=" #tx "u TY=" #ty "u R=" #r "u C=" #c "u " types,                               \
+   dtype,                                                                                          \
+   0,                                                                                              \
+   fits,                                                                                           \
+   {4 * c * tx / weights, r * ty},                                                                 \
+   wg,                                                                                             \
+   128 * (4 * c * tx + r * ty)}
 
 #endif

@@ -12,4 +12,10 @@ struct Params {
   half: u32,   // of the scales
   blocks: u32,
   shift: u32,  // unit >> shift is its group
+  slices: u32, // of k; if more than one, y is (slices, m, n) in f32 and q4_sums adds them up
+  span: u32,   // of a slice, a multiple of 32
+  bias_m: u32, // from one row of the bias to the next: 0, or cols for a residual
+  gated: u32,  // 1: y is silu(bias) times the product, not their sum
+  rows: u32,   // of q4_matrix's results: m and n to whole tiles
+  width: u32,
 }

@@ -44,12 +44,15 @@ static sconce_status check(struct plan *p, const struct node *n, struct q4_linea
                             .k = k,
                             .n = w->dim_max[0],
                             .group = k ? k : 1,
-                            .groups = 1};
+                            .groups = 1,
+                            .parts = n->extra[2],
+                            .halves = NO_VALUE};
   return SCONCE_OK;
 }
 
 static sconce_status prepare(struct plan *p, struct node *n) {
-  return graph_packed(p->g, arg_id(n, W), &q4_turned, &n->extra[0], p->err);
+  TRY(graph_packed(p->g, arg_id(n, W), &q4_turned, &n->extra[0], p->err));
+  return q4_scratch(p, n, X, W, NO_VALUE);
 }
 
 static sconce_status shape(struct plan *p, const struct node *n) {
@@ -65,7 +68,7 @@ static sconce_status emit(struct plan *p, const struct node *n) {
 }
 
 const struct op ops_linear_qcs4w[] = {
-    {"et_vk.linear_qcs4w.default", shape, emit, prepare, .n_args = 4, .unbound = 1 << W,
-     .tables = TABLES(q4_kernels, q4_kernels_f32_f16)},
+    {"et_vk.linear_qcs4w.default", shape, emit, prepare, .n_args = 4, .flags = OP_ROWS,
+     .unbound = 1 << W, .tables = TABLES(Q4_TABLES)},
     {0},
 };

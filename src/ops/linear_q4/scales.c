@@ -2,6 +2,9 @@
  * the device, so that a row's scales follow each other. */
 #include "ops/linear_q4/linear_q4.h"
 
+#include "base/half.h"
+
+#include <math.h>
 #include <string.h>
 
 enum { TILE = 32 }; /* a side: without tiles each element would touch a cache line of its own */
@@ -40,3 +43,44 @@ static void fill(const struct unpacked *from, uint64_t first, uint64_t end, uint
 }
 
 const struct packing q4_scales = {"scales by row", size, fill};
+
+/* ---- norms ----------------------------------------------------------------------------------- */
+
+static uint64_t rows_in(const struct unpacked *from) {
+  return from->rank ? from->dims[from->rank - 1] : 1;
+}
+
+static uint64_t norms_size(const struct unpacked *from) { return 4 * rows_in(from); }
+
+static float scale_at(const struct unpacked *from, uint64_t i) {
+  float f;
+  uint16_t h;
+  if (from->dtype == VK_FLOAT32) return memcpy(&f, from->bytes + 4 * i, 4), f;
+  return memcpy(&h, from->bytes + 2 * i, 2), half_to_float(h);
+}
+
+/* 2^(9 - e) for a number of exponent e; both it and its inverse are normal. */
+static float norm_of(float most) {
+  uint32_t bits;
+  memcpy(&bits, &most, 4);
+  const uint32_t e = bits >> 23;
+  bits = (263 - (e < 20 ? 20 : e > 250 ? 250 : e)) << 23;
+  memcpy(&most, &bits, 4);
+  return most;
+}
+
+static void norms_fill(const struct unpacked *from, uint64_t first, uint64_t end, uint8_t *out) {
+  const uint64_t rows = rows_in(from), groups = rows ? numel_of(from) / rows : 0;
+  const bool known = from->dtype == VK_FLOAT32 || from->dtype == VK_FLOAT16;
+  for (uint64_t r = first / 4; r < end / 4; r++) {
+    float most = 0;
+    for (uint64_t g = 0; known && g < groups; g++) {
+      const float v = fabsf(scale_at(from, g * rows + r));
+      if (v > most) most = v;
+    }
+    most = norm_of(most);
+    memcpy(out + 4 * r - first, &most, 4);
+  }
+}
+
+const struct packing q4_norms = {"norms of scales", norms_size, norms_fill};

@@ -173,9 +173,9 @@ static sconce_status emit(struct plan *p, const struct node *n) {
 }
 
 const struct op ops_linear_q8[] = {
-    {"aten._weight_int8pack_mm.default", shape, emit, .n_args = 4, .code = BY_ROW,
+    {"aten._weight_int8pack_mm.default", shape, emit, .n_args = 4, .code = BY_ROW, .flags = OP_ROWS,
      .tables = TABLES(rows)},
-    {"et_vk.linear_q8csw.default", shape, emit, .n_args = 5, .code = WITH_BIAS,
+    {"et_vk.linear_q8csw.default", shape, emit, .n_args = 5, .code = WITH_BIAS, .flags = OP_ROWS,
      .tables = TABLES(rows)},
     {"quantized_decomposed.mixed_linear.default", shape, emit,
      .also = "quantized_decomposed::mixed_linear.out", .n_args = 6, .code = MIXED,

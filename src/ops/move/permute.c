@@ -20,11 +20,11 @@ static sconce_status order_of(struct plan *p, const struct node *n, const struct
   int64_t list[RANK_MAX];
   for (uint32_t i = 0; i < x->rank; i++) order[i] = i;
   if (n->op->code != BY_LIST) {
+    if (x->rank < 2) return SCONCE_OK;
     if (n->op->code == BY_PAIR) {
       TRY(arg_dim(p, n, 1, x->rank, &a));
       TRY(arg_dim(p, n, 2, x->rank, &b));
     }
-    if (x->rank < 2) return SCONCE_OK;
     order[a] = b;
     order[b] = a;
     return SCONCE_OK;
@@ -159,6 +159,7 @@ static sconce_status flip_emit(struct plan *p, const struct node *n) {
   TRY(move_begin(p, &m, y, x));
   for (uint32_t i = 0; i < count; i++) {
     int64_t dim = list[i] < 0 ? list[i] + x->rank : list[i];
+    if (x->rank == 0 && (list[i] == 0 || list[i] == -1)) continue; /* a number either way round */
     if (dim < 0 || dim >= x->rank || seen >> dim & 1)
       return fail(p->err, SCONCE_BAD_GRAPH, "dim %" PRId64 " of %u, or twice", list[i], x->rank);
     seen |= 1u << dim;

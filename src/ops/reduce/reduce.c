@@ -63,8 +63,9 @@ static sconce_status dims_of(struct plan *p, const struct node *n, const struct 
     TRY(arg_ints(p, n, 1, list, RANK_MAX, &count));
   }
   for (uint32_t i = 0; i < count; i++) {
-    int64_t dim = list[i] < 0 ? list[i] + x->rank : list[i];
-    if (dim < 0 || (dim >= x->rank && x->rank > 0))
+    const uint32_t rank = x->rank ? x->rank : 1; /* a number is its own only element */
+    int64_t dim = list[i] < 0 ? list[i] + rank : list[i];
+    if (dim < 0 || dim >= rank)
       return fail(p->err, SCONCE_BAD_GRAPH, "dim %" PRId64 " of a tensor of rank %u", list[i],
                   x->rank);
     *reduced |= 1u << dim;

@@ -111,6 +111,7 @@ static sconce_status emit(struct plan *p, const struct node *n) {
 }
 
 const struct op ops_rms_norm[] = {
-    {"et_vk.rms_norm.default", shape, emit, .n_args = 4, .tables = TABLES(kernels, kernels_wide)},
+    {"et_vk.rms_norm.default", shape, emit, .n_args = 4, .flags = OP_ROWS,
+     .tables = TABLES(kernels, kernels_wide)},
     {0},
 };

@@ -1,5 +1,5 @@
-/* The choice of the next token from the last row of logits, as sconce_sampler_choose does it
- * without a penalty. No file contains it: the run layer puts it behind a language model, so that
+/* The choice of the next token from each of the last rows of logits, as sconce_sampler_choose does
+ * it without a penalty. No file contains it: the run layer puts it behind a language model, so that
  * the token is where the next step reads it before the host has seen it.
  *
  * The best logit takes two dispatches. A draw adds one for each 8 bits of a search, top-k's and
@@ -18,7 +18,20 @@
 #include <math.h>
 #include <string.h>
 
-enum { LOGITS, IDS, SEED_LOW, SEED_HIGH, POSITION, TOP_K, TEMPERATURE, TOP_P, MIN_P, OUT, N_ARGS };
+enum {
+  LOGITS,
+  IDS,
+  SEED_LOW,
+  SEED_HIGH,
+  POSITION,
+  TOP_K,
+  TEMPERATURE,
+  TOP_P,
+  MIN_P,
+  ROWS,
+  OUT,
+  N_ARGS
+};
 enum { WG = 256, BLOCKS = WG, PASSES = 2 * 4 };              /* as in the shaders */
 enum { FOLD_NOTHING, FOLD_COUNTS, FOLD_WEIGHTS, FOLD_KEEP }; /* sample_search.wgsl */
 enum { STATE_WORDS = 6 * BLOCKS + 8 * (PASSES + 2), HIST_WORDS = PASSES * 256 * 2 };
@@ -61,6 +74,7 @@ static const struct kernel pick_kernels[] = {
 
 struct row {
   uint64_t at;            /* of its first logit in the tensor */
+  uint32_t number;        /* of the token that it makes */
   uint32_t vocab, block;  /* logits; of one block */
   uint32_t part, n_parts; /* logits that are bound together, a multiple of block */
   enum vk_dtype dtype;
@@ -76,7 +90,7 @@ static sconce_status check_tensors(struct plan *p, const struct node *n, const u
   TRY(arg_tensor(p, n, OUT, &out));
   char a[120], b[120], c[120];
   if (!tensor_is_float(x) || x->rank == 0 || ids->dtype != VK_INT32 || out->dtype != VK_INT32 ||
-      tensor_numel_max(out) != 1)
+      out->rank == 0 || tensor_numel_max(out) != out->dim_max[out->rank - 1])
     return fail(p->err, SCONCE_UNSUPPORTED, "a token of %s becomes %s, and the first of %s",
                 tensor_text(x, a), tensor_text(out, b), tensor_text(ids, c));
   uint64_t numel = 1;
@@ -123,10 +137,20 @@ static sconce_status arg_bits(struct plan *p, const struct node *n, uint32_t i, 
   return SCONCE_OK;
 }
 
+/* The last dim of the result is the tokens: one, or as many rows as are wanted and there. */
 static sconce_status shape(struct plan *p, const struct node *n) {
-  const struct tensor *out;
+  const struct tensor *out, *x;
+  int64_t wanted;
   TRY(arg_tensor(p, n, OUT, &out));
-  return set_dims(p, out_id(n), out->dim_max, out->rank);
+  TRY(arg_tensor(p, n, LOGITS, &x));
+  TRY(arg_int(p, n, ROWS, &wanted));
+  uint32_t dims[RANK_MAX], rows = 1;
+  memcpy(dims, out->dim_max, sizeof dims);
+  for (uint32_t i = 0; i + 1 < x->rank; i++) rows *= x->dim_live[i];
+  if (wanted < 1 || rows < 1) wanted = 1;
+  if (rows > wanted) rows = (uint32_t)wanted;
+  if (out->rank && dims[out->rank - 1] > rows) dims[out->rank - 1] = rows ? rows : 1;
+  return set_dims(p, out_id(n), dims, out->rank);
 }
 
 static sconce_status prepare(struct plan *p, struct node *n) {
@@ -147,6 +171,11 @@ static struct operand part_of(const struct plan *p, const struct node *n, const 
   uint64_t offset = at * size / p->g->caps.storage_alignment * p->g->caps.storage_alignment;
   *first = (uint32_t)(at - offset / size);
   return (struct operand){arg_id(n, LOGITS), offset, ((uint64_t)*first + *n_logits) * size};
+}
+
+static uint32_t tokens_of(const struct plan *p, const struct node *n) {
+  const struct tensor *out = out_tensor(p, n);
+  return out->dim_live[out->rank - 1];
 }
 
 static sconce_status emit_best(struct plan *p, const struct node *n, const struct row *r,
@@ -216,6 +245,8 @@ static sconce_status emit_draw(struct plan *p, const struct node *n, const struc
   TRY(arg_u32(p, n, SEED_LOW, &low));
   TRY(arg_u32(p, n, SEED_HIGH, &high));
   TRY(arg_u32(p, n, POSITION, &position));
+  position -= tokens_of(p, n) - 1 - r->number;
+  u->row = r->number;
   TRY(arg_bits(p, n, TOP_P, "top_p", 1, &top_p));
   TRY(arg_bits(p, n, MIN_P, "min_p", 1, &u->min_p));
   const bool by_share = top_p > 0 && top_p < 1;
@@ -237,6 +268,20 @@ static sconce_status emit_draw(struct plan *p, const struct node *n, const struc
   return emit_pass(p, n, r, draw_kernels, u);
 }
 
+static sconce_status emit_row(struct plan *p, const struct node *n, const struct row *r) {
+  struct sample_params u = {0};
+  TRY(arg_u32(p, n, TOP_K, &u.top_k));
+  TRY(arg_bits(p, n, TEMPERATURE, "temperature", 1e6f, &u.temperature));
+  if (u.temperature > 0 && u.top_k != 1) return emit_draw(p, n, r, &u);
+  TRY(emit_best(p, n, r, 0));
+  const struct sample_pick_params pick = {.blocks = (uint32_t)div_up(r->vocab, r->block),
+                                          .row = r->number};
+  const struct kernel *row;
+  TRY(choose(p, n, pick_kernels, r->dtype, NULL, &row));
+  return dispatch(p, row, &pick, 1, OPERANDS({n->extra[0]}, {arg_id(n, IDS)}, {out_id(n)}));
+}
+
+/* Row after row, in the same scratch memory; the last one's token becomes the next ids. */
 static sconce_status emit(struct plan *p, const struct node *n) {
   const struct tensor *x;
   TRY(arg_tensor(p, n, LOGITS, &x));
@@ -244,16 +289,16 @@ static sconce_status emit(struct plan *p, const struct node *n) {
   TRY(arg_int(p, n, TOP_K, &top_k));
   if (top_k < 0) return SCONCE_OK; /* nothing is chosen */
   struct row r;
-  struct sample_params u = {0};
   TRY(check_tensors(p, n, x->dim_live, &r));
-  TRY(arg_u32(p, n, TOP_K, &u.top_k));
-  TRY(arg_bits(p, n, TEMPERATURE, "temperature", 1e6f, &u.temperature));
-  if (u.temperature > 0 && u.top_k != 1) return emit_draw(p, n, &r, &u);
-  TRY(emit_best(p, n, &r, 0));
-  const struct sample_pick_params pick = {.blocks = (uint32_t)div_up(r.vocab, r.block)};
-  const struct kernel *row;
-  TRY(choose(p, n, pick_kernels, r.dtype, NULL, &row));
-  return dispatch(p, row, &pick, 1, OPERANDS({n->extra[0]}, {arg_id(n, IDS)}, {out_id(n)}));
+  const uint64_t last = r.at;
+  uint32_t tokens = tokens_of(p, n);
+  if (tokens > last / r.vocab + 1) tokens = (uint32_t)(last / r.vocab + 1); /* at load */
+  for (uint32_t i = 0; i < tokens; i++) {
+    r.number = i;
+    r.at = last - (uint64_t)(tokens - 1 - i) * r.vocab;
+    TRY(emit_row(p, n, &r));
+  }
+  return SCONCE_OK;
 }
 
 const struct op ops_sample[] = {

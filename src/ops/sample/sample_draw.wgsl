@@ -1,6 +1,6 @@
 // Walks the ids upwards until the weights of those that the cut keeps pass a share of their sum:
 // to a block, to a thread's part of it, to the logit. Where the quotient of the best logit is not
-// finite, that one is taken. out = the id, or -1 if no logit is a number above -inf; ids[0] = that,
+// finite, that one is taken. out[row] = the id, or -1 if no logit is a number above -inf; ids[0] = that,
 // or 0. One workgroup; of several, one for each part of a row, the part's own one writes.
 // uses: divide group_tree sample_key sample_weight sample_search sample_params
 const WG = 256u;
@@ -49,7 +49,7 @@ fn part_of(e: u32, s: Search, top: u32) -> vec3<u32> {
 
 fn put(id: u32, found: bool) {
   ids[0] = select(0, i32(id), found);
-  out[0] = select(-1, i32(id), found);
+  out[p.row] = select(-1, i32(id), found);
 }
 
 @compute @workgroup_size(WG)

@@ -21,4 +21,5 @@ struct Params {
   tie_bits: u32, // of the largest number of equal logits
   lowest: u32,   // keys from here to highest have finite quotients
   highest: u32,
+  row: u32, // of the token in out
 }

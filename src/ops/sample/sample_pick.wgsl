@@ -1,10 +1,11 @@
-// The best of all blocks: out = its id, or -1 if it is no number above -inf; ids[0] = that, or 0.
+// The best of all blocks: out[row] = its id, or -1 if it is no number above -inf; ids[0] = that, or 0.
 // One workgroup.
 // uses: group_tree sample_key
 const WG = 256u;
 alias Reduced = u32;
 struct Params {
   blocks: u32, // at most WG
+  row: u32,    // of the token in out
 }
 @group(0) @binding(0) var<storage, read>       state: array<vec2<u32>>; // (blocks): key, id
 @group(0) @binding(1) var<storage, read_write> ids: array<i32>;
@@ -21,6 +22,6 @@ fn main(@builtin(local_invocation_index) local: u32) {
   let id = i32(~group_max(select(0u, ~best.y, best.x == top), local));
   if (local == 0u) {
     ids[0] = select(0, id, top > KEY_NOTHING);
-    out[0] = select(-1, id, top > KEY_NOTHING);
+    out[p.row] = select(-1, id, top > KEY_NOTHING);
   }
 }

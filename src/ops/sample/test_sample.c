@@ -17,7 +17,7 @@ static const struct settings all_settings[] = {
     {1, 50, 0.95f, 0.1f}, {30, 0, 0.5f, 0}, {0.05f, 0, 0.99f, 0},   {5, 1000, 0.999f, 0.001f},
     {1, 4, 1, 0},         {1, 0, 1e-9f, 0}, {1, 1u << 30, 0.1f, 0}, {1e6f, 0, 0.25f, 1},
 };
-enum { N_SETTINGS = sizeof all_settings / sizeof *all_settings, SCALARS = 7 };
+enum { N_SETTINGS = sizeof all_settings / sizeof *all_settings, SCALARS = 8, TOKENS = 4 };
 
 struct bench {
   struct op_test t;
@@ -36,11 +36,11 @@ static bool bench_open(struct bench *b, enum vk_dtype dtype, uint32_t rows, uint
   b->x = op_input(&b->t, dtype, DIMS(1, rows, vocab));
   b->ids = op_input(&b->t, VK_INT32, DIMS(1, 3));
   for (int i = 0; i < SCALARS; i++) b->scalars[i] = op_symint(&b->t);
-  b->out = op_output(&b->t, VK_INT32, DIMS(1, 1));
+  b->out = op_output(&b->t, VK_INT32, DIMS(1, TOKENS));
   b->seen = op_output(&b->t, VK_INT32, DIMS(1, 3));
   const uint32_t *s = b->scalars;
   op_node(&b->t, "sconce.sample.default",
-          IDS(b->x, b->ids, s[0], s[1], s[2], s[3], s[4], s[5], s[6], b->out));
+          IDS(b->x, b->ids, s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], b->out));
   op_node(&b->t, "aten.clone.default", IDS(b->ids, op_null(&b->t), b->seen));
   sconce_status status = op_load(&b->t, NULL, &err);
   CHECK_OK(status, err);
@@ -53,11 +53,17 @@ static int64_t bits_of(float value) {
   return bits;
 }
 
-static void set_scalars(struct bench *b, const struct settings *s, uint64_t seed, uint32_t at) {
-  const int64_t numbers[SCALARS] = {
-      (int32_t)(uint32_t)seed, (int32_t)(uint32_t)(seed >> 32), (int32_t)at,
-      (int32_t)s->top_k,       bits_of(s->temperature),         bits_of(s->top_p),
-      bits_of(s->min_p)};
+/* n: rows to choose from, 0: the last. */
+static void set_scalars(struct bench *b, const struct settings *s, uint64_t seed, uint32_t at,
+                        uint32_t n) {
+  const int64_t numbers[SCALARS] = {(int32_t)(uint32_t)seed,
+                                    (int32_t)(uint32_t)(seed >> 32),
+                                    (int32_t)at,
+                                    (int32_t)s->top_k,
+                                    bits_of(s->temperature),
+                                    bits_of(s->top_p),
+                                    bits_of(s->min_p),
+                                    n};
   for (int i = 0; i < SCALARS; i++) op_set_symint(&b->t, b->scalars[i], numbers[i]);
 }
 
@@ -86,7 +92,7 @@ static void choose_one(struct bench *b, uint32_t rows, const double *logits,
   int32_t want = expected(b, logits + (size_t)(rows - 1) * b->vocab, s, seed, at);
   op_set(&b->t, b->x, DIMS(1, rows, b->vocab), logits);
   op_set(&b->t, b->ids, DIMS(1, 3), ids);
-  set_scalars(b, s, seed, at);
+  set_scalars(b, s, seed, at, 0);
   CHECK_OK(op_run(&b->t, &err), err);
   double got = *op_get(&b->t, b->out, &n);
   const double *seen = op_get(&b->t, b->seen, &n);
@@ -164,6 +170,46 @@ static void last_row(void) {
     for (uint32_t i = 0; open && i < 4; i++)
       for (uint32_t s = i; s < N_SETTINGS && !test_failed(); s += 3)
         choose_one(&b, lives[i], logits, &all_settings[s], i, s, "rows come and go");
+    free(logits);
+    op_end(&b.t);
+  }
+}
+
+/* Each row has the bits of its own position, and the last one's token is the next id. */
+static void choose_rows(struct bench *b, uint32_t rows, uint32_t n, const double *logits,
+                        const struct settings *s, uint32_t at) {
+  static const double ids[] = {-7, 11, 12};
+  sconce_error err = {0};
+  uint64_t n_out, n_seen;
+  op_set(&b->t, b->x, DIMS(1, rows, b->vocab), logits);
+  op_set(&b->t, b->ids, DIMS(1, 3), ids);
+  set_scalars(b, s, 99, at, n);
+  CHECK_OK(op_run(&b->t, &err), err);
+  double got[TOKENS] = {0};
+  const double *out = op_get(&b->t, b->out, &n_out);
+  memcpy(got, out, (n_out < TOKENS ? n_out : TOKENS) * sizeof *got);
+  const double *seen = op_get(&b->t, b->seen, &n_seen);
+  const uint32_t there = rows < TOKENS ? rows : TOKENS, want_n = n < there ? n : there;
+  CHECK_EQ(n_out, want_n);
+  for (uint32_t i = 0; i < want_n && !test_failed(); i++) {
+    const uint32_t row = rows - want_n + i;
+    const int32_t want = expected(b, logits + (size_t)row * b->vocab, s, 99, at - (want_n - 1 - i));
+    CHECK_EQ((int32_t)got[i], want);
+    if (i + 1 == want_n) CHECK_EQ((int32_t)seen[0], want);
+  }
+}
+
+static void several_rows(void) {
+  static const uint32_t lives[][2] = {{5, 2}, {4, 4}, {2, 4}, {1, 3}, {5, 8}, {3, 1}};
+  for (int k = 0; k < 4; k++) {
+    struct bench b;
+    enum vk_dtype dtype = k % 2 ? VK_FLOAT16 : VK_FLOAT32;
+    uint32_t vocab = k < 2 ? 257 : 9001;
+    double *logits = make_logits(dtype, 5 * (uint64_t)vocab, 13);
+    bool open = bench_open(&b, dtype, 5, vocab, k < 2 ? 0 : 65536);
+    for (uint32_t i = 0; open && i < sizeof lives / sizeof *lives; i++)
+      for (uint32_t s = i % 4; s < N_SETTINGS && !test_failed(); s += 4)
+        choose_rows(&b, lives[i][0], lives[i][1], logits, &all_settings[s], 7 + i);
     free(logits);
     op_end(&b.t);
   }
@@ -257,12 +303,12 @@ static void refuses_numbers(void) {
   if (bench_open(&b, VK_FLOAT32, 1, 3, 0)) {
     op_set(&b.t, b.x, DIMS(1, 1, 3), logits);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-      set_scalars(&b, &rows[i].s, 0, 0);
+      set_scalars(&b, &rows[i].s, 0, 0, 0);
       CHECK_EQ(op_run(&b.t, &err), SCONCE_BAD_ARGUMENT);
       CHECK(strstr(err.text, rows[i].text) != NULL);
     }
     op_set(&b.t, b.x, DIMS(1, 0, 3), logits);
-    set_scalars(&b, &all_settings[0], 0, 0);
+    set_scalars(&b, &all_settings[0], 0, 0, 0);
     CHECK_EQ(op_run(&b.t, &err), SCONCE_BAD_ARGUMENT);
     CHECK(strstr(err.text, "nothing to choose from") != NULL);
     choose_one(&b, 1, logits, &all_settings[1], 3, 4, "after refusals");
@@ -292,14 +338,20 @@ static void refuses_tensors(void) {
     uint32_t x = op_input(&t, rows[i].x, DIMS(rows[i].vocab)), zero = op_int(&t, 0);
     uint32_t ids = op_input(&t, rows[i].ids, DIMS(2)), out = op_output(&t, VK_INT32, DIMS(1));
     op_node(&t, "sconce.sample.default",
-            IDS(x, ids, zero, zero, zero, zero, zero, zero, zero, out));
+            IDS(x, ids, zero, zero, zero, zero, zero, zero, zero, zero, out));
     CHECK_EQ(op_load(&t, NULL, &err), SCONCE_UNSUPPORTED);
     CHECK(strstr(err.text, rows[i].text) != NULL);
     op_end(&t);
   }
 }
 
-const struct test suite_sample[] = {
-    TEST(every_setting),       TEST(equal_logits),       TEST(last_row),
-    TEST(more_than_a_binding), TEST(largest_vocabulary), TEST(odd_numbers),
-    TEST(refuses_numbers),     TEST(refuses_tensors),    {0}};
+const struct test suite_sample[] = {TEST(every_setting),
+                                    TEST(equal_logits),
+                                    TEST(last_row),
+                                    TEST(several_rows),
+                                    TEST(more_than_a_binding),
+                                    TEST(largest_vocabulary),
+                                    TEST(odd_numbers),
+                                    TEST(refuses_numbers),
+                                    TEST(refuses_tensors),
+                                    {0}};

@@ -96,6 +96,7 @@ static sconce_status emit(struct plan *p, const struct node *n) {
 
 const struct op ops_index_put[] = {
     {"aten.index_put.default", shape, emit, prepare, .also = "aten::index_put.out aten::index_put_",
-     .n_args = ARGS, .tables = TABLES(indices_kernels, SCATTER_REPLACE_TABLES, SCATTER_ADD_TABLES)},
+     .n_args = ARGS, .flags = OP_SELF_WORDS,
+     .tables = TABLES(indices_kernels, SCATTER_REPLACE_TABLES, scatter_puts, SCATTER_ADD_TABLES)},
     {0},
 };

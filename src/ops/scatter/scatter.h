@@ -18,13 +18,13 @@ struct scatter {
 /* All tables, for an operator to list. */
 #define SCATTER_REPLACE_TABLES scatter_zeros, scatter_marks, scatter_takes
 #define SCATTER_ADD_TABLES scatter_begins, scatter_adds, halves_kernels
-extern const struct kernel scatter_zeros[], scatter_marks[], scatter_takes[], scatter_begins[],
-    scatter_adds[];
+extern const struct kernel scatter_zeros[], scatter_marks[], scatter_takes[], scatter_puts[],
+    scatter_begins[], scatter_adds[];
 
 /* Memory for the updates of y, which the node writes. */
 SCONCE_CHECK sconce_status scatter_scratch(struct plan *p, struct node *n, enum scatter_kind kind,
                                            uint32_t k);
-/* y, the node's result, is x with the updates. */
+/* y, the node's result, is x with the updates; it may be x itself where elements have 4 bytes. */
 SCONCE_CHECK sconce_status scatter_emit(struct plan *p, const struct node *n,
                                         const struct scatter *s);
 

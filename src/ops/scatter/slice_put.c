@@ -1,7 +1,9 @@
 /* A tensor with a slice of it replaced. */
 #include "graph/op.h"
 
+#include "slice_over.wgsl.h"
 #include "slice_put.wgsl.h"
+#include "slice_put_params.wgsl.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -10,6 +12,11 @@ static const struct kernel kernels[] = {
     {"words", &slice_put_wgsl, "", OF_F32 | OF_I32},
     {"halves", &slice_put_wgsl, "BITS=16u", OF_F16},
     {"bytes", &slice_put_wgsl, "BITS=8u", OF_BOOL | OF_U8 | OF_I8},
+    {0},
+};
+
+static const struct kernel over_kernels[] = {
+    {"words", &slice_over_wgsl, "", OF_F32 | OF_I32},
     {0},
 };
 
@@ -96,6 +103,11 @@ static sconce_status emit(struct plan *p, const struct node *n) {
   if (x->dtype != y->dtype)
     return fail(p->err, SCONCE_BAD_GRAPH, "%s becomes %s", tensor_text(x, one),
                 tensor_text(y, two));
+  if (arg_id(n, X) == out_id(n)) {
+    TRY(choose(p, n, over_kernels, x->dtype, NULL, &row));
+    return dispatch(p, row, &u, div_up(tensor_numel(tensor_at(p, arg_id(n, SOURCE))), 64),
+                    OPERANDS({arg_id(n, SOURCE)}, {out_id(n)}));
+  }
   TRY(choose(p, n, kernels, x->dtype, NULL, &row));
   return dispatch(p, row, &u, div_up(div_up(u.n, 4 / vk_dtype_size(x->dtype)), 64),
                   OPERANDS({arg_id(n, X)}, {arg_id(n, SOURCE)}, {out_id(n)}));
@@ -103,8 +115,8 @@ static sconce_status emit(struct plan *p, const struct node *n) {
 
 const struct op ops_slice_put[] = {
     {"aten.slice_scatter.default", shape, emit, .also = "aten::slice_scatter.out", .code = SLICE,
-     .n_args = 7, .tables = TABLES(kernels)},
+     .n_args = 7, .flags = OP_SELF_WORDS, .tables = TABLES(kernels, over_kernels)},
     {"aten.select_scatter.default", shape, emit, .also = "aten::select_scatter.out", .code = ONE,
-     .n_args = 5, .tables = TABLES(kernels)},
+     .n_args = 5, .flags = OP_SELF_WORDS, .tables = TABLES(kernels, over_kernels)},
     {0},
 };

@@ -1,16 +1,8 @@
 // y = x with every step-th element of a dim from `start` on replaced by the source's.  One thread per
 // word of y; tensors are (outer, dim, inner).
-// uses: grid
+// uses: grid slice_put_params
 override WG: u32 = 64u;
 const BITS = 32u; // of an element
-struct Params {
-  n: u32, // elements of y
-  size: u32, // of the dim
-  inner: u32,
-  start: u32,
-  step: u32,
-  count: u32, // elements that are replaced
-}
 @group(0) @binding(0) var<storage, read>       x: array<u32>;     // (outer, size, inner)
 @group(0) @binding(1) var<storage, read>       from_: array<u32>; // (outer, count, inner): the source
 @group(0) @binding(2) var<storage, read_write> y: array<u32>;     // (outer, size, inner)

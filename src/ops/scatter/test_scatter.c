@@ -166,6 +166,47 @@ static void outside(void) {
   op_end(&t);
 }
 
+/* index_put_ of state, twice: rows 4, 1 and 4 again of (5, 3), or row 2 alone. What an element gets
+ * last counts, or all is added up; where elements have no 4 bytes it goes through a copy. */
+static void put_rows(enum vk_dtype dtype, bool add, uint32_t rows_put) {
+  static const double places[2][3] = {{4, 1, 4}, {2}};
+  const double *place = places[rows_put == 1];
+  struct op_test t;
+  sconce_error err = {0};
+  double state[15], values[9];
+  for (int i = 0; i < 15; i++) state[i] = i;
+  op_begin(&t);
+  uint32_t x = op_constant(&t, dtype, DIMS(5, 3), state);
+  uint32_t index = op_input(&t, VK_INT32, DIMS(rows_put));
+  uint32_t source = op_input(&t, dtype, DIMS(rows_put, 3)), y = op_output(&t, dtype, DIMS(5, 3));
+  op_node(&t, "aten::index_put_",
+          IDS(x, op_list(&t, (const uint32_t[]){index}, 1), source, op_bool(&t, add), x));
+  op_node(&t, "aten.mul.Tensor", IDS(x, op_constant(&t, dtype, DIMS(1), (const double[]){1}), y));
+  CHECK_OK(op_load(&t, NULL, &err), err);
+  for (int round = 1; round < 3 && !test_failed(); round++) {
+    uint64_t n;
+    for (uint32_t i = 0; i < 3 * rows_put; i++) {
+      double *at = &state[3 * (uint32_t)place[i / 3] + i % 3];
+      values[i] = 10.0 * round + i;
+      *at = add ? *at + values[i] : values[i];
+    }
+    op_set(&t, index, DIMS(rows_put), place);
+    op_set(&t, source, DIMS(rows_put, 3), values);
+    CHECK_OK(op_run(&t, &err), err);
+    test_close(op_get(&t, y, &n), state, 15, 0, 0, add ? "added" : "put");
+  }
+  op_end(&t);
+}
+
+static void in_place(void) {
+  static const enum vk_dtype dtypes[] = {VK_FLOAT32, VK_INT32, VK_FLOAT16};
+  for (int d = 0; d < 3; d++)
+    for (uint32_t n = 1; n <= 3; n += 2) {
+      put_rows(dtypes[d], false, n);
+      put_rows(dtypes[d], true, n);
+    }
+}
+
 static void refuses(void) {
   struct op_test t;
   sconce_error err = {0};
@@ -178,4 +219,5 @@ static void refuses(void) {
   op_end(&t);
 }
 
-const struct test suite_scatter[] = {TEST(every_size), TEST(outside), TEST(refuses), {0}};
+const struct test suite_scatter[] = {
+    TEST(every_size), TEST(outside), TEST(in_place), TEST(refuses), {0}};

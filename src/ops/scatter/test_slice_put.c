@@ -82,6 +82,45 @@ static void every_slice(void) {
     for (int d = 0; d < 3; d++) run(&rows[i], dtypes[d]);
 }
 
+/* Of state: rows 1 and 3 of (2, 5, 3), or row 4; two calls. */
+static void put_slice(enum vk_dtype dtype, bool one) {
+  struct op_test t;
+  sconce_error err = {0};
+  double state[30] = {0}, values[12];
+  op_begin(&t);
+  uint32_t x = op_constant(&t, dtype, DIMS(2, 5, 3), state), y;
+  uint32_t source = one ? op_input(&t, dtype, DIMS(2, 3)) : op_input(&t, dtype, DIMS(2, 2, 3));
+  y = op_output(&t, dtype, DIMS(2, 5, 3));
+  const uint32_t dim = op_int(&t, 1);
+  if (one)
+    op_node(&t, "aten::select_scatter.out", IDS(x, source, dim, op_int(&t, -1), x));
+  else
+    op_node(&t, "aten::slice_scatter.out",
+            IDS(x, source, dim, op_int(&t, 1), op_int(&t, 5), op_int(&t, 2), x));
+  op_node(&t, "aten.mul.Tensor", IDS(x, op_constant(&t, dtype, DIMS(1), (const double[]){1}), y));
+  CHECK_OK(op_load(&t, NULL, &err), err);
+  for (int round = 1; round < 3 && !test_failed(); round++) {
+    uint64_t n;
+    for (uint32_t i = 0; i < (one ? 6 : 12); i++) {
+      const uint32_t outer = i / (one ? 3 : 6), row = one ? 4 : 1 + 2 * (i / 3 % 2);
+      state[outer * 15 + row * 3 + i % 3] = values[i] = 20.0 * round + i;
+    }
+    op_set(&t, source, one ? (const uint32_t[]){2, 3} : (const uint32_t[]){2, 2, 3}, one ? 2 : 3,
+           values);
+    CHECK_OK(op_run(&t, &err), err);
+    test_close(op_get(&t, y, &n), state, 30, 0, 0, one ? "one row" : "two rows");
+  }
+  op_end(&t);
+}
+
+static void in_place(void) {
+  static const enum vk_dtype dtypes[] = {VK_FLOAT32, VK_INT32, VK_FLOAT16};
+  for (int d = 0; d < 3; d++) {
+    put_slice(dtypes[d], false);
+    put_slice(dtypes[d], true);
+  }
+}
+
 static void refuses(void) {
   struct op_test t;
   sconce_error err = {0};
@@ -99,4 +138,4 @@ static void refuses(void) {
   op_end(&t);
 }
 
-const struct test suite_slice_put[] = {TEST(every_slice), TEST(refuses), {0}};
+const struct test suite_slice_put[] = {TEST(every_slice), TEST(in_place), TEST(refuses), {0}};

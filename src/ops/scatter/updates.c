@@ -7,6 +7,7 @@
 #include "scatter_add.wgsl.h"
 #include "scatter_begin.wgsl.h"
 #include "scatter_mark.wgsl.h"
+#include "scatter_put.wgsl.h"
 #include "scatter_take.wgsl.h"
 
 const struct kernel scatter_zeros[] = {{"zeros", &scatter_begin_wgsl, "IN=ZEROS"}, {0}};
@@ -21,6 +22,14 @@ const struct kernel scatter_takes[] = {
     {"source_words", &scatter_take_wgsl, "", OF_F32 | OF_I32},
     {"source_halves", &scatter_take_wgsl, "BITS=16u", OF_F16},
     {"source_bytes", &scatter_take_wgsl, "BITS=8u", BYTES},
+    {0},
+};
+
+/* In place. */
+static bool is_alone(const void *alone) { return *(const bool *)alone; }
+const struct kernel scatter_puts[] = {
+    {"alone", &scatter_put_wgsl, "ALONE=true", OF_F32 | OF_I32, .fits = is_alone},
+    {"last", &scatter_put_wgsl, "", OF_F32 | OF_I32},
     {0},
 };
 
@@ -62,6 +71,28 @@ static sconce_status emit_replace(struct plan *p, const struct node *n, const st
                   OPERANDS({s->x}, {source}, {s->scratch}, {out_id(n)}));
 }
 
+/* Is there one index, so that no element has two updates? */
+static bool has_one_index(const struct scatter_params *u) {
+  for (uint32_t i = 0; i < u->rank; i++)
+    if (u->step[i] && u->dims[i] > 1) return false;
+  return true;
+}
+
+static sconce_status emit_put(struct plan *p, const struct node *n, const struct scatter *s) {
+  const enum vk_dtype dtype = out_tensor(p, n)->dtype;
+  const bool alone = has_one_index(&s->u);
+  const struct kernel *zero, *mark, *put;
+  TRY(choose(p, n, scatter_zeros, dtype, NULL, &zero));
+  TRY(choose(p, n, scatter_marks, dtype, NULL, &mark));
+  TRY(choose(p, n, scatter_puts, dtype, &alone, &put));
+  if (!alone) {
+    TRY(emit_begin(p, zero, s->x, s->scratch, s->u.numel));
+    TRY(dispatch(p, mark, &s->u, div_up(s->u.n, 64), OPERANDS({s->index}, {s->scratch})));
+  }
+  return dispatch(p, put, &s->u, div_up(s->u.n, 64),
+                  OPERANDS({s->index}, {s->source}, {s->scratch}, {out_id(n)}));
+}
+
 static sconce_status emit_add(struct plan *p, const struct node *n, const struct scatter *s) {
   const enum vk_dtype dtype = out_tensor(p, n)->dtype;
   const struct kernel *begin, *add;
@@ -69,7 +100,7 @@ static sconce_status emit_add(struct plan *p, const struct node *n, const struct
   TRY(choose(p, n, scatter_adds, dtype, NULL, &add));
   const bool halves = dtype == VK_FLOAT16;
   const uint32_t sums = halves ? s->scratch : out_id(n);
-  TRY(emit_begin(p, begin, s->x, sums, s->u.numel));
+  if (sums != s->x) TRY(emit_begin(p, begin, s->x, sums, s->u.numel));
   TRY(dispatch(p, add, &s->u, div_up(s->u.n, 64), OPERANDS({s->index}, {s->source}, {sums})));
   return halves ? halves_emit(p, n, sums, out_id(n)) : SCONCE_OK;
 }
@@ -80,5 +111,6 @@ sconce_status scatter_emit(struct plan *p, const struct node *n, const struct sc
   if (!x || y->dtype != x->dtype)
     return fail(p->err, SCONCE_BAD_GRAPH, "%s becomes %s", x ? tensor_text(x, one) : "nothing",
                 tensor_text(y, two));
-  return s->kind == SCATTER_ADD ? emit_add(p, n, s) : emit_replace(p, n, s);
+  if (s->kind == SCATTER_ADD) return emit_add(p, n, s);
+  return s->x == out_id(n) ? emit_put(p, n, s) : emit_replace(p, n, s);
 }

@@ -1,21 +1,27 @@
-/* Attention kernels: few queries over split keys, many queries in one stream, and everything else.
- */
+/* Attention kernels: few rows over split keys, many rows in tiles, and everything else. */
 #include "attention.h"
 
+#include "attn_matrix.wgsl.h"
 #include "attn_merge.wgsl.h"
 #include "attn_plain.wgsl.h"
 #include "attn_split.wgsl.h"
-#include "attn_stream.wgsl.h"
+#include "attn_tile.wgsl.h"
 
 #include <math.h>
 #include <string.h>
 
 enum {
-  SPLIT_SEQ = 16, /* most queries for which keys are split */
+  SPLIT_SEQ = 16, /* queries that there is scratch for, all keys split */
+  /* (query, head) of a head of k and v: more of them are tiles, which read a key once. 16 queries
+   * of a small model's prompt take lavapipe 3.4 s of its processors' time instead of 4.2. */
+  SPLIT_ROWS = 8,
   SPLIT_DIM = 512,
   CHUNK_SHORT = 64,
   CHUNK_LONG = 128,
   CHUNK_LONG_FROM = 1024, /* keys */
+  TILE_KEYS = 64,
+  TILE_CHUNK = 256,  /* fewest keys of a workgroup of tiles */
+  TILE_GROUPS = 256, /* workgroups that fill a device: two for each of an H200's processors */
 };
 /* Scratch for split keys; fewer queries are split where this would not do. */
 static const uint64_t SPLIT_BYTES = 32u << 20;
@@ -24,6 +30,9 @@ struct problem {
   const struct attention *a;
   uint64_t scratch; /* elements there are for split keys */
 };
+
+/* Rows (query, head) that share a head of k and v. */
+static uint64_t rows_of(const struct attention *a) { return (uint64_t)a->seq * a->heads_per_kv; }
 
 /* An H200 wants about 500 workgroups at 8,000 keys (128 keys each: 15.5 µs, 256: 17 µs), and more
  * of them than 128 keys give at 512 (64: 5.5 µs). */
@@ -46,7 +55,7 @@ uint32_t attention_lanes(uint32_t dim) {
 static bool split(const void *problem) {
   const struct problem *x = problem;
   const struct attention *a = x->a;
-  return a->dim % 4 == 0 && a->dim <= SPLIT_DIM && a->seq <= SPLIT_SEQ &&
+  return a->dim % 4 == 0 && a->dim <= SPLIT_DIM && rows_of(a) <= SPLIT_ROWS &&
          (uint64_t)a->seq * a->heads * chunks_of(a->keys) * (a->dim + 4) <= x->scratch;
 }
 static uint32_t dim_of_head(const void *problem) {
@@ -56,15 +65,18 @@ static bool split256(const void *problem) { return split(problem) && dim_of_head
 static bool split64(const void *problem) { return split(problem) && dim_of_head(problem) <= 64; }
 static bool split128(const void *problem) { return split(problem) && dim_of_head(problem) <= 128; }
 
-static bool stream(const void *problem, uint32_t most) {
+static bool tile(const void *problem, uint32_t most) {
   return dim_of_head(problem) % 4 == 0 && dim_of_head(problem) <= most;
 }
-static bool stream64(const void *problem) { return stream(problem, 64); }
-static bool stream128(const void *problem) { return stream(problem, 128); }
-static bool stream256(const void *problem) { return stream(problem, 256); }
-static bool stream512(const void *problem) { return stream(problem, 512); }
+static bool tile64(const void *problem) { return tile(problem, 64); }
+static bool tile128(const void *problem) { return tile(problem, 128); }
+static bool tile256(const void *problem) { return tile(problem, 256); }
+static bool tile512(const void *problem) { return tile(problem, 512); }
+static bool many(const void *problem) { return rows_of(((const struct problem *)problem)->a) > 32; }
+static bool many64(const void *problem) { return many(problem) && tile64(problem); }
+static bool many128(const void *problem) { return many(problem) && tile128(problem); }
 
-/* tile: 4 rows a workgroup and keys; 64 rows and keys; rows of out. */
+/* tile: rows of a workgroup; of out for the plain ones. */
 #define F32 "use=quad_f32 use=elem_f32"
 #define F16 "use=quad_f16 use=elem_f16"
 #define TREE " use=group_tree"
@@ -82,8 +94,35 @@ static bool stream512(const void *problem) { return stream(problem, 512); }
   {NAME, &attn_split_wgsl, SET " use=attn_chunk" TREE, DTYPE, 0, split256, {4}, 256, 14336}
 #define SPLIT512(NAME, SET, DTYPE)                                                                 \
   {NAME, &attn_split_wgsl, SET " use=attn_chunk QUERY=512u" TREE, DTYPE, 0, split, {4}, 256, 18432}
-#define STREAM(NAME, SET, DTYPE, FITS)                                                             \
-  {NAME, &attn_stream_wgsl, SET, DTYPE, 0, FITS, {64}, 128, 16384}
+/* Products of 16 x 16 x 16 in subgroups of 32, as NVIDIA's are, and of 8 x 8 x 8. */
+#define MATRIX(NAME, SET, DTYPE, FITS, SIDE, LANES, BYTES)                                         \
+  {NAME,                                                                                           \
+   &attn_matrix_wgsl,                                                                              \
+   SET " SIDE=" #SIDE "u LANES=" #LANES "u",                                                       \
+   DTYPE,                                                                                          \
+   NEEDS_FAST | NEEDS_F16 | NEEDS_SUBGROUPS | NEEDS_MATRIX,                                        \
+   FITS,                                                                                           \
+   {4 * SIDE},                                                                                     \
+   4 * LANES,                                                                                      \
+   BYTES,                                                                                          \
+   .matrix = {SIDE, SIDE, SIDE},                                                                   \
+   .lanes = LANES}
+#define MATRICES(DTYPE, SET, OF)                                                                   \
+  MATRIX("matrix16_64_" DTYPE, SET, OF, many64, 16, 32, 23568),                                    \
+      MATRIX("matrix16_128_" DTYPE, "WIDTH=128u " SET, OF, many128, 16, 32, 31760),                \
+      MATRIX("matrix8_64_" DTYPE, SET, OF, many64, 8, 32, 16400),                                  \
+      MATRIX("matrix8_64_narrow_" DTYPE, SET, OF, many64, 8, 8, 16400)
+#define TILE(NAME, SET, DTYPE, FITS, ROWS, THREADS, BYTES)                                         \
+  {NAME, &attn_tile_wgsl, SET, DTYPE, 0, FITS, {ROWS}, THREADS, BYTES}
+/* 64 rows where workgroup memory allows; 32 for fewer of them, or longer heads. */
+#define TILES(DTYPE, SET, OF)                                                                      \
+  TILE("tile64_" DTYPE, SET, OF, many64, 64, 128, 17408),                                          \
+      TILE("tile128_" DTYPE, "QUADS=2u " SET, OF, many128, 64, 128, 17408),                        \
+      TILE("tile64_32_" DTYPE, "WG=64u ROWS=32u DEPTH=4u " SET, OF, tile64, 32, 64, 8576),         \
+      TILE("tile128_32_" DTYPE, "WG=64u ROWS=32u DEPTH=4u QUADS=2u " SET, OF, tile128, 32, 64,     \
+           8576),                                                                                  \
+      TILE("tile256_" DTYPE, "ROWS=32u DEPTH=4u QUADS=4u " SET, OF, tile256, 32, 128, 8832),       \
+      TILE("tile512_" DTYPE, "ROWS=32u DEPTH=4u QUADS=8u " SET, OF, tile512, 32, 128, 8832)
 const struct kernel attention_kernels[] = {
     SPLIT_WIDE("f32_64", F32, OF_F32, split64, "4u"),
     SPLIT_WIDE("f16_64", F16, OF_F16, split64, "4u"),
@@ -95,14 +134,10 @@ const struct kernel attention_kernels[] = {
     SPLIT("split_f16", F16, OF_F16),
     SPLIT512("split512_f32", F32, OF_F32),
     SPLIT512("split512_f16", F16, OF_F16),
-    STREAM("stream64_f32", F32, OF_F32, stream64),
-    STREAM("stream64_f16", F16, OF_F16, stream64),
-    STREAM("stream128_f32", "QUADS=4u " F32, OF_F32, stream128),
-    STREAM("stream128_f16", "QUADS=4u " F16, OF_F16, stream128),
-    STREAM("stream256_f32", "QUADS=8u " F32, OF_F32, stream256),
-    STREAM("stream256_f16", "QUADS=8u " F16, OF_F16, stream256),
-    STREAM("stream512_f32", "QUADS=16u " F32, OF_F32, stream512),
-    STREAM("stream512_f16", "QUADS=16u " F16, OF_F16, stream512),
+    MATRICES("f32", F32 " use=part_set_f32", OF_F32),
+    MATRICES("f16", F16 " use=part_set_f16", OF_F16),
+    TILES("f32", F32 " use=part_set_f32", OF_F32),
+    TILES("f16", F16 " use=part_set_f16", OF_F16),
     {"plain_f16", &attn_plain_wgsl, "use=elem_f16" TREE, OF_F16, .tile = {2},
      .workgroup_bytes = 1024, .reference = true},
     {"plain_f32", &attn_plain_wgsl, "use=elem_f32" TREE, OF_F32, .tile = {1},
@@ -162,15 +197,39 @@ sconce_status attention_merge(struct plan *p, const struct node *n, const struct
   return dispatch(p, row, &u, (uint64_t)a->seq * a->heads, OPERANDS({n->extra[0]}, {a->out}));
 }
 
+static uint32_t bias_of(const struct attention *a) { return a->bias == NO_VALUE ? a->q : a->bias; }
+
 static sconce_status emit_split(struct plan *p, const struct node *n, const struct attention *a,
                                 const struct kernel *row) {
   struct attn_params u = params_of(a, 4);
-  uint64_t sets =
-      div_up((uint64_t)a->seq * a->heads_per_kv, row->tile[0]) * (a->heads / a->heads_per_kv);
-  uint32_t bias = a->bias == NO_VALUE ? a->q : a->bias;
+  const uint64_t sets = div_up(rows_of(a), row->tile[0]) * (a->heads / a->heads_per_kv);
   TRY(dispatch(p, row, &u, sets * u.chunks,
-               OPERANDS({a->q}, {a->k}, {a->v}, {bias}, {n->extra[0]})));
+               OPERANDS({a->q}, {a->k}, {a->v}, {bias_of(a)}, {n->extra[0]})));
   return attention_merge(p, n, a, u.chunks);
+}
+
+/* Keys are split only where rows do not fill the device. */
+static void split_tiles(const struct problem *x, uint64_t sets, struct attn_params *u) {
+  const struct attention *a = x->a;
+  const uint64_t parts = sets ? TILE_GROUPS / sets : 1;
+  uint64_t chunk = parts > 1 ? div_up(div_up(a->keys, parts), TILE_KEYS) * TILE_KEYS : a->keys;
+  if (chunk < TILE_CHUNK) chunk = TILE_CHUNK;
+  const uint64_t chunks = div_up(a->keys, chunk);
+  const bool whole = chunks < 2 || (uint64_t)a->seq * a->heads * chunks * (a->dim + 4) > x->scratch;
+  u->chunk = whole ? a->keys : (uint32_t)chunk;
+  u->chunks = whole ? 1 : (uint32_t)chunks;
+}
+
+static sconce_status emit_tiles(struct plan *p, const struct node *n, const struct problem *x,
+                                const struct kernel *row) {
+  const struct attention *a = x->a;
+  struct attn_params u = params_of(a, 4);
+  const uint64_t sets = div_up(rows_of(a), row->tile[0]) * (a->heads / a->heads_per_kv);
+  split_tiles(x, sets, &u);
+  const bool whole = u.chunks == 1;
+  TRY(dispatch(p, row, &u, sets * u.chunks,
+               OPERANDS({a->q}, {a->k}, {a->v}, {bias_of(a)}, {whole ? a->out : n->extra[0]})));
+  return whole ? SCONCE_OK : attention_merge(p, n, a, u.chunks);
 }
 
 sconce_status attention_emit(struct plan *p, const struct node *n, const struct attention *a) {
@@ -179,13 +238,10 @@ sconce_status attention_emit(struct plan *p, const struct node *n, const struct 
   const struct kernel *row;
   TRY(choose(p, n, attention_kernels, a->dtype, &problem, &row));
   if (row->wgsl == &attn_split_wgsl) return emit_split(p, n, a, row);
-  bool plain = row->wgsl == &attn_plain_wgsl;
-  struct attn_params u = params_of(a, plain ? 1 : 4);
-  const uint64_t workgroups =
-      plain
-          ? div_up((uint64_t)a->seq * a->heads, row->tile[0]) * div_up(a->dim, 256)
-          : div_up((uint64_t)a->seq * a->heads_per_kv, row->tile[0]) * (a->heads / a->heads_per_kv);
-  return dispatch(
-      p, row, &u, workgroups,
-      OPERANDS({a->q}, {a->k}, {a->v}, {a->bias == NO_VALUE ? a->q : a->bias}, {a->out}));
+  if (row->wgsl == &attn_tile_wgsl || row->wgsl == &attn_matrix_wgsl)
+    return emit_tiles(p, n, &problem, row);
+  struct attn_params u = params_of(a, 1);
+  return dispatch(p, row, &u,
+                  div_up((uint64_t)a->seq * a->heads, row->tile[0]) * div_up(a->dim, 256),
+                  OPERANDS({a->q}, {a->k}, {a->v}, {bias_of(a)}, {a->out}));
 }

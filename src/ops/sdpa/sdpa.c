@@ -145,8 +145,8 @@ static sconce_status emit_cached(struct plan *p, const struct node *n) {
 
 const struct op ops_sdpa[] = {
     {"sdpa_with_kv_cache.default", shape_cached, emit_cached, prepare_cached,
-     .also = "llama.sdpa_with_kv_cache.default", .n_args = 12, .writes = 1 << 3 | 1 << 4,
-     .code = APPEND,
+     .also = "llama.sdpa_with_kv_cache.default", .n_args = 12, .flags = OP_APPENDS,
+     .writes = 1 << 3 | 1 << 4, .code = APPEND,
      .tables = TABLES(attention_kernels, attention_merges, append_kernels, append_pair_kernels)},
     {"custom_sdpa.default", shape_cached, emit_cached, prepare_cached,
      .also = "llama.custom_sdpa.default", .n_args = 9, .code = PLAIN,
@@ -154,7 +154,7 @@ const struct op ops_sdpa[] = {
     {"et_vk.gemma4_sdpa.default", shape_cached, emit_cached, prepare_cached, .n_args = 9,
      .code = WHOLE, .tables = TABLES(attention_kernels, attention_merges)},
     {"update_cache.default", update_shape, update_emit, .also = "llama.update_cache.default",
-     .n_args = 4, .writes = 1 << 1, .tables = TABLES(append_kernels)},
+     .n_args = 4, .flags = OP_APPENDS, .writes = 1 << 1, .tables = TABLES(append_kernels)},
     {"et_vk.sdpa.default", by_head_shape, by_head_emit, by_head_prepare, .n_args = 6,
      .tables = TABLES(attention_kernels, attention_merges)},
     {0},

@@ -61,6 +61,8 @@ static const struct spec specs[] = {
     {2, 1, 128, 80, 64, 6, true, 0, {{6, 64}, {1, 70}}, "128"},
     {2, 1, 256, 70, 63, 3, true, 0, {{3, 63}, {1, 66}}, "256"},
     {1, 1, 260, 9, 3, 2, true, 0, {{2, 3}, {1, 5}}, "a head that only the plain row takes"},
+    {4, 1, 128, 90, 30, 20, true, 0, {{20, 30}, {3, 50}, {9, 53}}, "128, more than 64 rows"},
+    {8, 2, 60, 700, 600, 30, true, 0, {{30, 600}, {4, 630}, {3, 634}}, "tiles of split keys"},
     {4,
      1,
      8,
@@ -90,11 +92,15 @@ static double *cache_values(const struct spec *s, enum vk_dtype dtype, uint64_t 
   return values;
 }
 
+/* Rows of matrices multiply in f16. */
+static bool is_fast(const char *force) { return force && strncmp(force, "matrix", 6) == 0; }
+
 static void load(struct cached *c, const struct spec *s, enum vk_dtype dtype, const char *force) {
   sconce_error err = {0};
   *c = (struct cached){.s = s, .dtype = dtype};
   struct op_test *t = &c->t;
   op_begin(t);
+  t->graph.caps.fast = is_fast(force);
   c->q = op_input(t, dtype, DIMS(1, s->seq_max, s->heads, s->dim));
   c->k = op_input(t, dtype, DIMS(1, s->seq_max, s->kv_heads, s->dim));
   c->v = op_input(t, dtype, DIMS(1, s->seq_max, s->kv_heads, s->dim));
@@ -155,7 +161,7 @@ static void call(struct cached *c, uint32_t seq, uint32_t start, double loud, co
   expect(c, q, seq, start, want);
   const double *got = op_get(&c->t, c->out, &got_n);
   CHECK_EQ(got_n, n);
-  double tolerance = c->dtype == VK_FLOAT16 ? 2e-3 : 1e-5;
+  double tolerance = c->dtype == VK_FLOAT16 || c->t.graph.caps.fast ? 2e-3 : 1e-5;
   if (!test_failed()) test_close(got, want, n, tolerance, tolerance, what);
   free(q);
   free(x[0]);
@@ -215,13 +221,54 @@ static void a_used_graph_equals_a_fresh_one(void) {
 static void loud_logits_do_not_overflow(void) {
   static const struct spec s = {2,     1, 16, 80, 70, 6, true, 40, /* scores to about 200 */ {{0}},
                                 "loud"};
-  static const char *const force[] = {"split_f32", "stream64_f32", "plain_f32"};
+  static const char *const force[] = {"split_f32", "tile64_32_f32", "plain_f32"};
   for (size_t f = 0; f < 3; f++) {
     struct cached c;
     load(&c, &s, VK_FLOAT32, force[f]);
     call(&c, 6, 70, 1, force[f]);
     unload(&c);
   }
+}
+
+/* A mask that grows along the keys lets every tile outweigh those before it. */
+static void run_growing(enum vk_dtype dtype, const char *force) {
+  enum { SEQ = 40, KEYS = 150, D = 64 };
+  struct op_test t;
+  sconce_error err = {0};
+  op_begin(&t);
+  t.graph.caps.fast = is_fast(force);
+  uint32_t q = op_input(&t, dtype, DIMS(1, 1, SEQ, D)),
+           k = op_input(&t, dtype, DIMS(1, 1, KEYS, D));
+  uint32_t v = op_input(&t, dtype, DIMS(1, 1, KEYS, D)), m = op_input(&t, dtype, DIMS(1, KEYS));
+  uint32_t out = op_output(&t, dtype, DIMS(1, 1, SEQ, D));
+  op_node(&t, "et_vk.sdpa.default", IDS(q, k, v, m, op_null(&t), out));
+  CHECK_OK(op_load(&t, force, &err), err);
+  double *x[3], mask[KEYS], want[SEQ * D];
+  for (uint64_t i = 0; i < 3; i++) x[i] = test_values(dtype, (i ? KEYS : SEQ) * D, 60 + i);
+  for (uint32_t i = 0; i < KEYS; i++) mask[i] = i / 4 * 1.0 - 20; /* 8 a tile of 32, 11.5 in bits */
+  for (uint32_t i = 0; i < SEQ; i++)
+    attend(&(struct row){x[0] + i * D, x[1], x[2], D, KEYS, D, 0.125, mask, 1}, want + i * D);
+  op_set(&t, q, DIMS(1, 1, SEQ, D), x[0]);
+  op_set(&t, k, DIMS(1, 1, KEYS, D), x[1]);
+  op_set(&t, v, DIMS(1, 1, KEYS, D), x[2]);
+  op_set(&t, m, DIMS(1, KEYS), mask);
+  CHECK_OK(op_run(&t, &err), err);
+  uint64_t n;
+  const double *got = op_get(&t, out, &n);
+  const double tolerance = dtype == VK_FLOAT16 || t.graph.caps.fast ? 2e-3 : 1e-5;
+  if (!test_failed()) test_close(got, want, SEQ * D, tolerance, tolerance, force);
+  for (int i = 0; i < 3; i++) free(x[i]);
+  op_end(&t);
+}
+
+static void results_fade_when_maxima_grow(void) {
+  struct gpu *gpu = test_gpu();
+  const struct op *op = op_find(text_of("et_vk.sdpa.default"));
+  REQUIRE(gpu && op);
+  const struct caps caps = gpu_caps(gpu);
+  for (const struct kernel *row = op->tables[0]; row->name && !test_failed(); row++)
+    if (kernel_runs(row, &caps))
+      run_growing(row->dtypes == OF_F16 ? VK_FLOAT16 : VK_FLOAT32, row->name);
 }
 
 static void positions_outside_the_cache_are_refused(void) {
@@ -244,7 +291,7 @@ static void positions_outside_the_cache_are_refused(void) {
 /* Where a mask is set, it alone decides which rows of the cache count. */
 static void a_mask_over_a_cache(void) {
   enum { HEADS_Q = 4, KV = 2, D = 8, ROWS = 70, SEQ = 3 };
-  static const char *const force[] = {"split", "stream64", "plain"};
+  static const char *const force[] = {"split", "tile64_32", "plain"};
   for (size_t f = 0; f < 6; f++) {
     enum vk_dtype dtype = f < 3 ? VK_FLOAT32 : VK_FLOAT16;
     char name[40];
@@ -340,8 +387,8 @@ static void run_whole(uint32_t dim, enum vk_dtype dtype, const char *force) {
 }
 
 static void all_rows_are_keys(void) {
-  static const char *const names[] = {NULL, "split512_f32", "stream512_f32", "plain_f32"};
-  static const char *const halves[] = {NULL, "split512_f16", "stream512_f16", "plain_f16"};
+  static const char *const names[] = {NULL, "split512_f32", "tile512_f32", "plain_f32"};
+  static const char *const halves[] = {NULL, "split512_f16", "tile512_f16", "plain_f16"};
   for (int i = 0; i < 4; i++) {
     run_whole(512, VK_FLOAT32, names[i]);
     run_whole(512, VK_FLOAT16, halves[i]);
@@ -427,7 +474,7 @@ static void by_head_case(size_t i, enum vk_dtype dtype, const char *force) {
 }
 
 static void by_head_with_masks(void) {
-  static const char *const force[] = {NULL, "split", "stream64", "plain"};
+  static const char *const force[] = {NULL, "split", "tile64_32", "plain"};
   for (size_t i = 0; i < sizeof by_head / sizeof *by_head; i++)
     for (size_t f = 0; f < 8; f++) {
       char name[40];
@@ -596,6 +643,7 @@ static void bad_arguments_are_refused(void) {
 const struct test suite_sdpa[] = {TEST(every_head_size_and_position),
                                   TEST(every_row_where_it_fits),
                                   TEST(a_used_graph_equals_a_fresh_one),
+                                  TEST(results_fade_when_maxima_grow),
                                   TEST(loud_logits_do_not_overflow),
                                   TEST(positions_outside_the_cache_are_refused),
                                   TEST(a_mask_over_a_cache),

@@ -55,6 +55,6 @@ static sconce_status emit(struct plan *p, const struct node *n) {
 
 const struct op ops_where[] = {
     {"aten.where.self", shape, emit, .also = "aten::where.self_out", .n_args = 4,
-     .tables = TABLES(kernels)},
+     .flags = OP_PROMOTES | OP_CHOOSES, .tables = TABLES(kernels)},
     {0},
 };
