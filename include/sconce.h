@@ -101,7 +101,7 @@ typedef enum sconce_log_level {
   SCONCE_LOG_ERROR = 1,
   SCONCE_LOG_WARNING,
   SCONCE_LOG_INFO,
-  SCONCE_LOG_DEBUG,
+  SCONCE_LOG_DEBUG
 } sconce_log_level;
 
 /* Without a log function nothing is written anywhere. `text` is valid during the call. */
@@ -116,17 +116,19 @@ typedef struct sconce_log {
 typedef struct sconce_device sconce_device;
 
 typedef struct sconce_device_desc {
-  const char *library;   /* WebGPU library: a path, "wgpu" or "dawn"; default: SCONCE_WEBGPU, then
-                            beside the program, then the system's */
+  const char *library;   /* a path, "wgpu", "dawn" or, by matrix units, "best"; default:
+                            SCONCE_WEBGPU, then beside the program, then the system's */
   const char *adapter;   /* part of an adapter's name, or its index; default: SCONCE_ADAPTER, then
                             the best hardware adapter, then a software one */
   const char *disable;   /* features not to use: "f16,subgroups,timestamps,matrix"; what
                             SCONCE_DISABLE names is disabled as well */
-  const char *limits;    /* caps, "storage_binding=1048576,…" or "default" for WebGPU's default
-                            limits; SCONCE_LIMITS applies as well, the lower cap wins */
+  const char *limits;    /* caps, "storage_binding=1048576,…", or "default": WebGPU's own;
+                            SCONCE_LIMITS applies as well, the lower cap wins */
+  const char *precision; /* "exact": f32 throughout; "fast": f16 products, f32 sums, where rows are
+                            many; default: SCONCE_PRECISION, then fast if there are matrix units */
   const char *no_fusion; /* fusions not to make, by their names in docs/architecture.md,
-                            separated by commas, or "all"; what SCONCE_NO_FUSION names is not made
-                            either; results differ by rounding */
+                            or "all"; SCONCE_NO_FUSION names more; results differ by rounding */
+  const char *avoid;     /* kernels not to choose where another fits: `sconce check --self` */
   bool no_threads;       /* start none of our own */
   sconce_allocator allocator; /* default: the C library's */
   sconce_log log;
@@ -136,26 +138,22 @@ typedef enum sconce_adapter_type {
   SCONCE_ADAPTER_UNKNOWN = 0,
   SCONCE_ADAPTER_DISCRETE,
   SCONCE_ADAPTER_INTEGRATED,
-  SCONCE_ADAPTER_SOFTWARE,
+  SCONCE_ADAPTER_SOFTWARE
 } sconce_adapter_type;
 
-/* What a device is and what it lets kernels do. All strings end with a NUL. */
+/* What a device is and what it lets kernels do, until close. All strings end with a NUL. */
 typedef struct sconce_device_info {
   uint32_t index; /* among sconce_adapters */
   char name[128]; /* "NVIDIA H200", "llvmpipe (LLVM 15.0.6, 256 bits)" */
-  char driver[192];
-  char vendor[64];
-  char api[16];     /* "Vulkan", "Metal", "D3D12", … */
-  char library[32]; /* "wgpu-native", "Dawn" */
-  char library_version[32];
+  char driver[192], vendor[64];
+  char api[16];                          /* "Vulkan", "Metal", "D3D12", … */
+  char library[32], library_version[32]; /* "wgpu-native", "Dawn" */
   sconce_adapter_type type;
-  bool f16, subgroups, timestamps, matrix; /* in use: offered and not disabled */
-  uint32_t subgroup_min, subgroup_max;     /* 0 without subgroups */
-  uint64_t max_buffer;                     /* bytes */
-  uint64_t max_storage_binding;            /* bytes */
-  uint32_t max_storage_buffers;            /* per stage */
-  uint32_t max_workgroup_bytes;
-  uint32_t max_workgroup_invocations;
+  bool f16, subgroups, timestamps, matrix, fast; /* in use; fast: the precision */
+  uint32_t subgroup_min, subgroup_max;           /* 0 without subgroups */
+  uint64_t max_buffer, max_storage_binding;      /* bytes */
+  uint32_t max_storage_buffers;                  /* per stage */
+  uint32_t max_workgroup_bytes, max_workgroup_invocations;
   uint32_t max_workgroup_size[3];
   uint32_t max_workgroups;                       /* per dimension of a dispatch */
   uint32_t storage_alignment, uniform_alignment; /* of binding offsets, bytes */
@@ -180,7 +178,6 @@ SCONCE_API void sconce_device_close(sconce_device *device);
  * with what was set as inputs. Waits, while no other thread is in a call on the device. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_device_recover(sconce_device *device,
                                                             sconce_error *err);
-/* Valid until close. */
 SCONCE_API const sconce_device_info *sconce_device_describe(const sconce_device *device);
 
 /* Calls `each` once per adapter that the library offers, in the order of the indices that
@@ -265,8 +262,7 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_model_give(sconce_model *model, uin
                                                         size_t size, sconce_error *err);
 SCONCE_API void sconce_model_close(sconce_model *model);
 
-/* Valid until close. */
-typedef struct sconce_model_info {
+typedef struct sconce_model_info { /* valid until close */
   uint32_t n_methods;
   const char *const *methods; /* their names */
 } sconce_model_info;
@@ -305,11 +301,10 @@ typedef enum sconce_dtype { /* ExecuTorch's numbers */
 SCONCE_API size_t sconce_dtype_size(sconce_dtype dtype);      /* bytes; 0: unknown */
 SCONCE_API const char *sconce_dtype_name(sconce_dtype dtype); /* "float32" */
 
-/* Elements in row-major order, outermost dim first. Who owns the data depends on the call. */
+/* Elements in row-major order, also where the file has another. Whose the data is a call says. */
 typedef struct sconce_tensor {
   sconce_dtype dtype;
-  uint32_t rank;
-  uint32_t dims[SCONCE_MAX_RANK];
+  uint32_t rank, dims[SCONCE_MAX_RANK];
   const void *data;
   size_t size; /* bytes */
 } sconce_tensor;
@@ -331,16 +326,15 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_method_poll(sconce_method *method,
                                                          sconce_error *err);
 SCONCE_API void sconce_method_close(sconce_method *method);
 
-typedef struct sconce_method_info {
+typedef struct sconce_method_info { /* valid until close */
   const char *name;
   uint32_t n_inputs, n_outputs;
-  /* What inputs and outputs look like: dtype and upper bounds of the dims; data is NULL. A scalar
-   * has rank 0. */
+  /* dtypes and upper bounds of the dims; data is NULL. A scalar has rank 0. */
   const sconce_tensor *inputs, *outputs;
   const bool *dynamic; /* (n_inputs) may its dims be smaller than these? Else they are its dims */
   bool can_draw;       /* a language model (ids in, logits out, KV caches): see sconce_draw */
+  uint32_t max_rows;   /* of logits that such a call can give: see last_rows */
 } sconce_method_info;
-/* Valid until close. */
 SCONCE_API const sconce_method_info *sconce_method_describe(const sconce_method *method);
 
 /* ---- state ----------------------------------------------------------------------------------- */
@@ -350,13 +344,17 @@ typedef struct sconce_state sconce_state;
 
 SCONCE_API SCONCE_CHECK sconce_status sconce_state_open(sconce_state **out, sconce_method *method,
                                                         sconce_error *err);
+/* …with those buffers of `with` that the program gives both methods: prefill and decode with one KV
+ * cache (share_mutable_buffers of the exporter). Without any it is a bad argument. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_state_join(sconce_state **out, sconce_method *method,
+                                                        sconce_state *with, sconce_error *err);
 /* Gives up the calls that are running. */
 SCONCE_API void sconce_state_close(sconce_state *state);
 
 /* Copies (and converts) the data; the input keeps it for later calls too, and what it has already
- * is not sent to the device again. dtype as the method says, or another integer type for an integer
- * input; the rank as it is, each dim from 0 to its bound, or its bound where the input is not
- * dynamic; size the bytes that the dims need. On failure the input keeps what it had. */
+ * is not sent again. dtype as the method says, or another integer type for an integer input;
+ * 64-bit elements must fit 32 bits; the rank as it is, each dim from 0 to its bound, or its bound
+ * where the input is not dynamic; size the bytes that the dims need. On failure nothing changes. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_state_set_input(sconce_state *state, uint32_t i,
                                                              const sconce_tensor *tensor,
                                                              sconce_error *err);
@@ -370,7 +368,7 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_state_feed(sconce_state *state, uin
 /* A language model can choose the next token on the device and take it as the next call's ids, so
  * that calls follow each other without waiting for the host. */
 typedef struct sconce_draw {
-  uint64_t seed, position; /* of the token that is chosen */
+  uint64_t seed, position; /* of the (last) token that is chosen */
   float temperature;       /* 0: the highest logit wins */
   uint32_t top_k;          /* 0: all */
   float top_p, min_p;      /* 0: all, as in a sampler; top_p 1: all */
@@ -378,11 +376,13 @@ typedef struct sconce_draw {
 
 /* One call. NULL where one is asked for means all zero. */
 typedef struct sconce_call {
-  bool keep_outputs;       /* outputs stay on the device: no data, but they can be fed */
-  uint32_t last_rows;      /* read back only so many rows from the end of each output: of its last
-                              dim but one, where all before that are 1; 0: all */
-  const sconce_draw *draw; /* choose a token from the last row of logits, as sconce_sampler_choose
-                              does; NULL: none */
+  bool keep_outputs; /* outputs stay on the device: no data, but they can be fed */
+  /* Only so many rows from the end of each output: of its last dim but one, if all before are 1;
+   * logits up to max_rows, also where the method's outputs have fewer, and no others are computed.
+   * 0: all; but with draw, outputs that are kept have the last alone. */
+  uint32_t last_rows;
+  const sconce_draw *draw; /* choose a token from each of these rows, at most 8 (0: the last), as
+                              sconce_sampler_choose does; NULL: none */
   bool feed_token;         /* the ids are the one token that the call begun last chooses */
   uint64_t max_steps; /* nodes that it may go through, in loops again and again; 0: 10,000,000 */
 } sconce_call;
@@ -407,8 +407,8 @@ SCONCE_API void sconce_state_cancel(sconce_state *state);
  * next begin or wait, and NULL if the output stayed on the device. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_state_output(sconce_state *state, uint32_t i,
                                                           sconce_tensor *out, sconce_error *err);
-/* The token that the last call waited for chose; -1: none. */
-SCONCE_API int32_t sconce_state_token(const sconce_state *state);
+/* What the last call waited for chose, one for each row; as long as an output; NULL: nothing. */
+SCONCE_API const int32_t *sconce_state_tokens(const sconce_state *state, uint32_t *n);
 
 /* Puts KV caches and other buffers back to their initial values. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_state_reset(sconce_state *state, sconce_error *err);

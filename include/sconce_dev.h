@@ -107,6 +107,41 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_check_kernels(
     const sconce_device_desc *desc, bool null_adapter,
     void (*each)(void *user, const char *label, const char *error), void *user, sconce_error *err);
 
+/* ---- kernels against loops in double --------------------------------------------------------- */
+
+/* A row of a kernel table as the self-check found it. */
+typedef struct sconce_self_row {
+  const char *label; /* "q4_gemv/gemv128_f32", as sconce_device_desc.avoid takes it */
+  uint64_t runs;     /* graphs that it ran in; 0: it was not tried */
+  bool wrong;
+  bool stays;      /* wrong, and nothing else fits what it is for: it cannot be avoided */
+  const char *why; /* of a wrong one the numbers; why one was not tried; else NULL */
+} sconce_self_row;
+
+typedef struct sconce_self_desc {
+  double seconds;     /* about as long, shared among the operators' families; 0: all of it */
+  const char *filter; /* only checks whose name contains this */
+  void (*each)(void *user, const sconce_self_row *row);           /* for every row, at the end */
+  void (*failed)(void *user, const char *check, const char *why); /* as it happens; may be NULL */
+  void (*progress)(void *user, const char *check);                /* the next one; may be NULL */
+  void *user;
+} sconce_self_desc;
+
+typedef struct sconce_self_result {
+  uint32_t tried, skipped, wrong; /* rows; wrong ones were tried */
+  uint32_t checks, checks_failed,
+      checks_left; /* run; of those wrong; cut short or not run for lack of time */
+  double seconds;
+} sconce_self_result;
+
+/* Runs the operators' own checks on this device, each kernel row that it can run against plain
+ * loops in double on awkward shapes, and finds which rows are wrong. Needs no files. Every row is
+ * tried, also those that the device was opened to avoid. A wrong row is a result; a lost device is
+ * an error, after the rows have been told. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_check_self(sconce_device *device,
+                                                        const sconce_self_desc *desc,
+                                                        sconce_self_result *out, sconce_error *err);
+
 /* ---- models against goldens: docs/checking.md says what the files look like -------------------
  */
 

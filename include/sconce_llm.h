@@ -203,6 +203,15 @@ SCONCE_API uint32_t sconce_random(uint64_t seed, uint64_t position);
 /* One mutable timeline of a language model: the ids so far, their keys and values on the device. */
 typedef struct sconce_session sconce_session;
 
+/* Where the last ids have come before in the timeline, what followed them then is a guess at what
+ * follows now, and one call verifies several ids. They are chosen by the same rule with the same
+ * random bits as without; logits of a call with several rows may differ in their last bits. */
+typedef enum sconce_lookup {
+  SCONCE_LOOKUP_AUTO,   /* as far as it pays: the session measures that */
+  SCONCE_LOOKUP_OFF,    /* never: then the clock has no part in which calls are made */
+  SCONCE_LOOKUP_ALWAYS, /* wherever there is a guess */
+} sconce_lookup;
+
 typedef struct sconce_session_desc {
   sconce_model *model;         /* an exported language model; many sessions can share it */
   const char *method;          /* default "forward" */
@@ -213,14 +222,16 @@ typedef struct sconce_session_desc {
   bool recovers; /* a lost device is opened again by the session itself (sconce_device_recover), the
                     ids so far are computed again, and the call goes on: with the same ids that it
                     would have had. For programs that use the device from one thread */
+  sconce_lookup lookup;
   sconce_allocator allocator; /* default: the C library's */
 } sconce_session_desc;
 
 typedef struct sconce_session_info {
-  uint32_t n_vocab;  /* logits in a row */
-  uint32_t context;  /* positions that fit */
-  uint32_t chunk;    /* ids that one call of the model takes at most */
-  uint32_t position; /* ids so far: the next one goes here */
+  uint32_t n_vocab;           /* logits in a row */
+  uint32_t context;           /* positions that fit */
+  uint32_t chunk;             /* ids that one call of the model takes at most */
+  uint32_t position;          /* ids so far: the next one goes here */
+  uint64_t guessed, accepted; /* ids that lookup had verified, and those that were right */
 } sconce_session_info;
 
 /* Opens the method, which takes long the first time only, and a state of its own. The tokenizer
@@ -258,8 +269,8 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_session_choose(sconce_session *sess
                                                             sconce_choice *out, sconce_error *err);
 /* Chooses the next id and adds it behind the timeline: choose and append, but the device works
  * ahead where it can choose itself (no repetition penalty, no logprobs), so that ids come as fast
- * as it computes them. Any other call ends the work ahead; what was computed too much costs nothing
- * later. */
+ * as it computes them, and lookup may give several a call. Any other call ends the work ahead; what
+ * was computed too much costs nothing later. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_session_next(sconce_session *session,
                                                           sconce_choice *out, sconce_error *err);
 /* The n_vocab logits behind the last id; NULL before the first, after a rewind and after next. */

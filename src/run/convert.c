@@ -3,7 +3,9 @@
 
 #include "base/half.h"
 
+#include <float.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 bool convert_is_copy(enum vk_dtype inside, sconce_dtype outside) {
@@ -91,6 +93,20 @@ static sconce_status integers_in(enum vk_dtype to, uint8_t *out, sconce_dtype fr
   return SCONCE_OK;
 }
 
+/* Infinities and NaN pass; a finite double must not become an infinity on the way. */
+static sconce_status doubles_fit(const uint8_t *in, uint64_t n, sconce_error *err) {
+  const double first_beyond = 0x1.ffffffp127; /* FLT_MAX and half a unit of its last place */
+  for (uint64_t i = 0; i < n; i++) {
+    double v;
+    memcpy(&v, in + 8 * i, 8);
+    if (isfinite(v) && fabs(v) >= first_beyond)
+      return fail(err, SCONCE_BAD_ARGUMENT,
+                  "element %" PRIu64 " is %.17g, the method computes with float32, at most %.9g", i,
+                  v, (double)FLT_MAX);
+  }
+  return SCONCE_OK;
+}
+
 sconce_status convert_in(enum vk_dtype to, void *out, sconce_dtype from, const void *in, uint64_t n,
                          sconce_error *err) {
   if (convert_is_copy(to, from)) {
@@ -102,6 +118,7 @@ sconce_status convert_in(enum vk_dtype to, void *out, sconce_dtype from, const v
     return fail(err, SCONCE_BAD_ARGUMENT, "the data is %s, the method takes %s",
                 sconce_dtype_name(from), vk_dtype_name(to));
   if (integers) return integers_in(to, out, from, in, n, err);
+  if (from == SCONCE_FLOAT64) TRY(doubles_fit(in, n, err));
   const size_t step = sconce_dtype_size(from);
   for (uint64_t i = 0; i < n; i++) {
     float v = load_float(from, (const uint8_t *)in + i * step);

@@ -5,7 +5,8 @@
 #include "base/status.h"
 #include "format/vkgraph.h"
 
-/* n elements of a caller's dtype into the graph's; integers are range-checked. */
+/* n elements of a caller's dtype into the graph's; what does not fit is an error: integers, and
+ * finite doubles beyond float32. */
 SCONCE_CHECK sconce_status convert_in(enum vk_dtype to, void *out, sconce_dtype from,
                                       const void *in, uint64_t n, sconce_error *err);
 /* And back. */

@@ -12,6 +12,7 @@ static struct gpu_desc gpu_desc_of(const sconce_device_desc *desc) {
                            .adapter = desc->adapter,
                            .disable = desc->disable,
                            .limits = desc->limits,
+                           .precision = desc->precision,
                            .no_threads = desc->no_threads,
                            .allocator = desc->allocator,
                            .log = desc->log};
@@ -33,15 +34,18 @@ static sconce_status read_passes(sconce_device *device, const char *list, sconce
   return SCONCE_OK;
 }
 
+enum { ASKED = 6 };
+
 /* A device that is opened again needs what the first was opened with. */
 static sconce_status keep_asked(sconce_device *device, const struct gpu_desc *desc,
-                                sconce_error *err) {
-  const char *const texts[] = {desc->library, desc->adapter, desc->disable, desc->limits};
-  for (int i = 0; i < 4; i++) device->asked_size += texts[i] ? strlen(texts[i]) + 1 : 1;
+                                const char *avoid, sconce_error *err) {
+  const char *const texts[ASKED] = {desc->library, desc->adapter,   desc->disable,
+                                    desc->limits,  desc->precision, avoid};
+  for (int i = 0; i < ASKED; i++) device->asked_size += texts[i] ? strlen(texts[i]) + 1 : 1;
   device->asked = block_resize(&device->allocator, NULL, 0, device->asked_size);
   if (!device->asked) return fail(err, SCONCE_NO_MEMORY, "no memory for a device");
   char *at = device->asked;
-  for (int i = 0; i < 4; i++) {
+  for (int i = 0; i < ASKED; i++) {
     const size_t size = texts[i] ? strlen(texts[i]) + 1 : 1;
     memcpy(at, texts[i] ? texts[i] : "", size);
     at += size;
@@ -49,13 +53,25 @@ static sconce_status keep_asked(sconce_device *device, const struct gpu_desc *de
   return SCONCE_OK;
 }
 
+static void read_asked(const sconce_device *device, const char *texts[ASKED]) {
+  const char *at = device->asked;
+  for (int i = 0; i < ASKED; i++, at += strlen(at) + 1) texts[i] = *at ? at : NULL;
+}
+
+const char *device_avoid(const sconce_device *device) {
+  const char *texts[ASKED];
+  read_asked(device, texts);
+  return texts[ASKED - 1];
+}
+
 struct gpu_desc device_gpu_desc(const sconce_device *device) {
-  const char *texts[4], *at = device->asked;
-  for (int i = 0; i < 4; i++, at += strlen(at) + 1) texts[i] = *at ? at : NULL;
+  const char *texts[ASKED];
+  read_asked(device, texts);
   return (struct gpu_desc){.library = texts[0],
                            .adapter = texts[1],
                            .disable = texts[2],
                            .limits = texts[3],
+                           .precision = texts[4],
                            .no_threads = device->no_threads,
                            .allocator = device->allocator,
                            .log = device->log};
@@ -63,11 +79,17 @@ struct gpu_desc device_gpu_desc(const sconce_device *device) {
 
 static sconce_status begin(sconce_device *device, const sconce_device_desc *desc,
                            const struct gpu_desc *gpu_desc, sconce_error *err) {
-  TRY(keep_asked(device, gpu_desc, err));
+  const char *avoid = desc && desc->avoid ? desc->avoid : "";
+  const struct text unknown = kernel_unknown(avoid);
+  if (unknown.size)
+    return fail(err, SCONCE_BAD_ARGUMENT, "no kernel to avoid is called '%.*s'", TEXT(unknown));
+  TRY(keep_asked(device, gpu_desc, avoid, err));
   TRY(read_passes(device, desc ? desc->no_fusion : NULL, err));
   char room[OS_ENV_MAX];
   TRY(read_passes(device, os_env("SCONCE_NO_FUSION", room, sizeof room), err));
-  return gpu_open_begin(&device->gpu, gpu_desc, err);
+  TRY(gpu_open_begin(&device->gpu, gpu_desc, err));
+  gpu_avoid(device->gpu, device_avoid(device));
+  return SCONCE_OK;
 }
 
 sconce_status sconce_device_begin(sconce_device **out, const sconce_device_desc *desc,

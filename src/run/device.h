@@ -8,8 +8,8 @@ struct sconce_device {
   sconce_allocator allocator;
   sconce_log log;
   struct gpu *gpu;
-  char *
-      asked; /* what the descriptor asked for: library, adapter, disable, limits, each with a NUL */
+  char *asked; /* by the descriptor: library, adapter, disable, limits, precision, avoid, each with
+                  a NUL */
   size_t asked_size;
   bool no_threads;
   bool ready;
@@ -20,6 +20,7 @@ struct sconce_device {
 
 /* The descriptor as it was; absent strings are NULL. Valid as long as the device. */
 struct gpu_desc device_gpu_desc(const sconce_device *device);
+const char *device_avoid(const sconce_device *device); /* of the descriptor; NULL: nothing */
 /* Is it open? */
 SCONCE_CHECK sconce_status device_check_ready(const sconce_device *device, sconce_error *err);
 

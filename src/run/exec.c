@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SLOT = 256, SLOTS_A_BLOCK = 256 };
+enum { SLOTS_A_BLOCK = 256 };
 
 /* Parameter memory: a uniform buffer and what it holds, written once a call where it changed. */
 struct params {
@@ -16,7 +16,7 @@ struct params {
   struct gpu_buffer *buffer;
   uint32_t n;                    /* slots taken */
   uint32_t dirty_from, dirty_to; /* slots to write */
-  uint8_t bytes[SLOTS_A_BLOCK * SLOT];
+  uint8_t bytes[SLOTS_A_BLOCK * EXEC_SLOT];
 };
 
 /* A record's buffers bound to its kernel. Shapes come and go; what was bound once is kept. */
@@ -56,8 +56,34 @@ static bool has_jumps(const struct graph *g) {
   return false;
 }
 
-static sconce_status open_buffers(struct exec *x, sconce_error *err) {
+static bool in_pool(const struct exec *x, uint32_t buffer) {
+  return x->pool && pool_wants(x->graph, buffer);
+}
+
+/* What state begins with; fresh buffers are zero. */
+static sconce_status start_state(struct exec *x, uint32_t buffer, bool fresh, sconce_error *err) {
+  if (x->graph->buffers[buffer].kind != BUFFER_STATE) return SCONCE_OK;
+  struct gpu_buffer *from = x->shared->held[buffer]->buffer, *to = x->buffers[buffer];
+  const struct gpu_copy copy = {
+      .from = from, .to_buffer = to, .size = x->graph->buffers[buffer].size};
+  if (from) return gpu_submit(x->gpu, &(struct gpu_batch){.copies = &copy, .n_copies = 1}, err);
+  return fresh ? SCONCE_OK : gpu_clear(to, err);
+}
+
+static sconce_status open_buffer(struct exec *x, uint32_t i, sconce_error *err) {
   static const char *const names[] = {"constant", "state", "input", "output", "transient"};
+  const struct buffer *b = &x->graph->buffers[i];
+  bool fresh = true;
+  x->buffers[i] = x->shared->buffers[i];
+  if (x->buffers[i]) return SCONCE_OK;
+  if (in_pool(x, i))
+    TRY(pool_take(x->pool, x->gpu, x->graph, i, &x->buffers[i], &fresh, err));
+  else
+    TRY(gpu_buffer_open(x->gpu, use_of(b->kind), b->size, names[b->kind], &x->buffers[i], err));
+  return fresh ? start_state(x, i, true, err) : SCONCE_OK;
+}
+
+static sconce_status open_buffers(struct exec *x, sconce_error *err) {
   const struct graph *g = x->graph;
   x->buffers = arena_new(x->arena, struct gpu_buffer *, g->n_buffers);
   x->bound = arena_new(x->arena, struct bound *, g->n_nodes);
@@ -66,39 +92,20 @@ static sconce_status open_buffers(struct exec *x, sconce_error *err) {
   if (jumps) x->again = arena_new(x->arena, struct bound **, g->n_nodes);
   if (!x->buffers || !x->bound || !x->copies || (jumps && !x->again))
     return fail(err, SCONCE_NO_MEMORY, "no memory for %u buffers", g->n_buffers);
-  for (uint32_t i = 0; i < g->n_buffers; i++) {
-    const struct buffer *b = &g->buffers[i];
-    x->buffers[i] = x->shared->buffers[i];
-    if (x->buffers[i]) continue;
-    TRY(gpu_buffer_open(x->gpu, use_of(b->kind), b->size, names[b->kind], &x->buffers[i], err));
-  }
+  for (uint32_t i = 0; i < g->n_buffers; i++) TRY(open_buffer(x, i, err));
   return open_flights(x, err);
 }
 
-/* Fresh buffers are zero. */
-static sconce_status start_state(struct exec *x, bool fresh, sconce_error *err) {
-  const struct graph *g = x->graph;
-  for (uint32_t i = 0; i < g->n_buffers; i++) {
-    if (g->buffers[i].kind != BUFFER_STATE) continue;
-    struct gpu_buffer *from = x->shared->held[i]->buffer;
-    struct gpu_copy copy = {.from = from, .to_buffer = x->buffers[i], .size = g->buffers[i].size};
-    if (from)
-      TRY(gpu_submit(x->gpu, &(struct gpu_batch){.copies = &copy, .n_copies = 1}, err));
-    else if (!fresh)
-      TRY(gpu_clear(x->buffers[i], err));
-  }
-  return SCONCE_OK;
-}
-
-sconce_status exec_init(struct exec *x, const struct shared *shared, struct graph *graph,
-                        sconce_error *err) {
-  *x = (struct exec){.gpu = shared->gpu, .shared = shared, .graph = graph, .arena = &graph->arena};
-  TRY(open_buffers(x, err));
-  return start_state(x, true, err);
+sconce_status exec_init(struct exec *x, const struct shared *shared, struct pool *pool,
+                        struct graph *graph, sconce_error *err) {
+  *x = (struct exec){
+      .gpu = shared->gpu, .shared = shared, .pool = pool, .graph = graph, .arena = &graph->arena};
+  pool_begin(pool);
+  return open_buffers(x, err);
 }
 
 static bool is_own(const struct exec *x, uint32_t buffer) {
-  return x->buffers[buffer] && !x->shared->buffers[buffer];
+  return x->buffers[buffer] && !x->shared->buffers[buffer] && !in_pool(x, buffer);
 }
 
 void exec_free(struct exec *x) {
@@ -110,19 +117,24 @@ void exec_free(struct exec *x) {
     if (is_own(x, i)) gpu_buffer_close(x->buffers[i]);
   for (uint32_t i = 0; i < EXEC_FLIGHTS; i++) gpu_read_close(x->flights[i].read);
   gpu_read_close(x->part);
+  pool_end(x->pool);
   *x = (struct exec){0};
 }
 
 uint64_t exec_own(const struct exec *x) {
   uint64_t size = 0;
   for (uint32_t i = 0; i < x->graph->n_buffers; i++)
-    if (is_own(x, i)) size += gpu_buffer_size(x->buffers[i]);
+    if (is_own(x, i) || (in_pool(x, i) && x->pool->users == 1))
+      size += gpu_buffer_size(x->buffers[i]);
   for (const struct params *p = x->params; p; p = p->next) size += gpu_buffer_size(p->buffer);
   for (uint32_t i = 0; i < EXEC_FLIGHTS; i++) size += gpu_read_size(x->flights[i].read);
   return size + gpu_read_size(x->part);
 }
 
-sconce_status exec_reset(struct exec *x, sconce_error *err) { return start_state(x, false, err); }
+sconce_status exec_reset(struct exec *x, sconce_error *err) {
+  for (uint32_t i = 0; i < x->graph->n_buffers; i++) TRY(start_state(x, i, false, err));
+  return SCONCE_OK;
+}
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
@@ -217,11 +229,24 @@ static bool same_operands(const struct record *r, const struct variant *v) {
 }
 
 /* Bindings cover a tensor at its maximum, so a live shape never changes them. */
-static struct gpu_binding binding_of(const struct exec *x, const struct operand *o) {
-  const struct tensor *t = &x->graph->values[o->value].tensor;
-  uint64_t size = o->size ? o->size : tensor_nbytes_max(t);
-  return (struct gpu_binding){
-      .buffer = x->buffers[t->buffer], .offset = t->base + o->offset, .size = buffer_size(size)};
+sconce_status exec_group(const struct exec *x, struct gpu_buffer *const *buffers,
+                         const struct record *r, struct gpu_buffer *params, uint32_t slot,
+                         struct gpu_group **out, sconce_error *err) {
+  struct gpu_kernel *kernel;
+  struct gpu_binding bindings[BINDINGS_MAX];
+  uint32_t n = r->n_operands;
+  TRY(gpu_kernel_get(x->gpu, r->row, &kernel, err));
+  for (uint32_t i = 0; i < n; i++) {
+    const struct operand *o = &r->operands[i];
+    const struct tensor *t = &x->graph->values[o->value].tensor;
+    bindings[i] =
+        (struct gpu_binding){.buffer = buffers[t->buffer],
+                             .offset = t->base + o->offset,
+                             .size = buffer_size(o->size ? o->size : tensor_nbytes_max(t))};
+  }
+  if (r->params_size)
+    bindings[n++] = (struct gpu_binding){params, (uint64_t)slot * EXEC_SLOT, EXEC_SLOT};
+  return gpu_group_open(kernel, bindings, n, out, err);
 }
 
 static sconce_status new_variant(struct exec *x, struct bound *b, const struct record *r,
@@ -230,14 +255,7 @@ static sconce_status new_variant(struct exec *x, struct bound *b, const struct r
   if (!v) return fail(err, SCONCE_NO_MEMORY, "no memory for a bind group");
   v->row = r->row;
   memcpy(v->operands, r->operands, sizeof v->operands);
-  struct gpu_kernel *kernel;
-  TRY(gpu_kernel_get(x->gpu, r->row, &kernel, err));
-  struct gpu_binding bindings[BINDINGS_MAX];
-  uint32_t n = r->n_operands;
-  for (uint32_t i = 0; i < n; i++) bindings[i] = binding_of(x, &r->operands[i]);
-  if (r->params_size)
-    bindings[n++] = (struct gpu_binding){b->block->buffer, (uint64_t)b->slot * SLOT, SLOT};
-  TRY(gpu_group_open(kernel, bindings, n, &v->group, err));
+  TRY(exec_group(x, x->buffers, r, b->block->buffer, b->slot, &v->group, err));
   v->next = b->variants;
   b->variants = v;
   *out = v;
@@ -245,7 +263,7 @@ static sconce_status new_variant(struct exec *x, struct bound *b, const struct r
 }
 
 static void set_params(struct exec *x, struct bound *b, const struct record *r) {
-  uint8_t *slot = b->block->bytes + (size_t)b->slot * SLOT;
+  uint8_t *slot = b->block->bytes + (size_t)b->slot * EXEC_SLOT;
   if (memcmp(slot, r->params, r->params_size) == 0) return;
   memcpy(slot, r->params, r->params_size);
   if (b->slot < b->block->dirty_from) b->block->dirty_from = b->slot;
@@ -313,7 +331,8 @@ uint32_t exec_dispatches(const struct exec *x) { return x->dispatches_gone + x->
 static sconce_status write_params(struct exec *x, sconce_error *err) {
   for (struct params *p = x->params; p; p = p->next) {
     if (p->dirty_from >= p->dirty_to) continue;
-    size_t at = (size_t)p->dirty_from * SLOT, size = (size_t)(p->dirty_to - p->dirty_from) * SLOT;
+    size_t at = (size_t)p->dirty_from * EXEC_SLOT,
+           size = (size_t)(p->dirty_to - p->dirty_from) * EXEC_SLOT;
     TRY(gpu_write(p->buffer, at, p->bytes + at, size, err));
     p->dirty_from = SLOTS_A_BLOCK;
     p->dirty_to = 0;
@@ -385,9 +404,11 @@ static uint32_t note_outcomes(struct exec *x, struct flight *f, const struct tak
     x->copies[n] = copy_of(x, g->outputs[i], from, o, size);
     n += x->copies[n].size > 0;
   }
-  f->outcomes[g->n_outputs] = (struct outcome){0};
-  if (take->token != NO_VALUE)
-    x->copies[n++] = copy_of(x, take->token, 0, &f->outcomes[g->n_outputs], size);
+  struct outcome *tokens = &f->outcomes[g->n_outputs];
+  *tokens = (struct outcome){0};
+  if (take->token == NO_VALUE) return n;
+  memcpy(tokens->dims, g->values[take->token].tensor.dim_live, sizeof tokens->dims);
+  x->copies[n++] = copy_of(x, take->token, 0, tokens, size);
   return n;
 }
 
@@ -436,9 +457,8 @@ static sconce_status send(struct exec *x, uint32_t splits, const struct gpu_copy
   for (uint32_t s = 0; s < splits; s++) {
     uint32_t from = first + n * s / splits, to = first + n * (s + 1) / splits;
     bool last = s + 1 == splits;
-    TRY(gpu_submit(
-        x->gpu, &(struct gpu_batch){x->dispatches + from, to - from, copies, last ? n_copies : 0},
-        err));
+    struct gpu_dispatch *list = n ? x->dispatches + from : NULL; /* a call may dispatch nothing */
+    TRY(gpu_submit(x->gpu, &(struct gpu_batch){list, to - from, copies, last ? n_copies : 0}, err));
     x->submits++;
   }
   x->dispatches_sent = x->n_dispatches;

@@ -5,10 +5,12 @@
 
 #include "gpu/gpu.h"
 #include "graph/graph.h"
+#include "run/pool.h"
 #include "run/shared.h"
 
 enum {
   EXEC_FLIGHTS = SCONCE_CALLS_MAX,
+  EXEC_SLOT = 256, /* bytes of parameters of a dispatch: a device's alignment of bindings */
 };
 
 /* An output of one call, as it was when the call was begun. */
@@ -36,6 +38,7 @@ struct flight {
 struct exec {
   struct gpu *gpu;
   const struct shared *shared;
+  struct pool *pool; /* state that others have too; NULL: none */
   struct graph *graph;
   struct arena *arena;         /* the graph's */
   struct gpu_buffer **buffers; /* by graph buffer; some are shared */
@@ -69,10 +72,15 @@ struct take {
   uint32_t token;     /* a value to read back with the outputs, or NO_VALUE */
 };
 
-/* The graph is the state's own: the one that `shared` was made of, or a copy of it. */
-SCONCE_CHECK sconce_status exec_init(struct exec *x, const struct shared *shared,
+/* The graph is the state's own: the one that `shared` was made of, or a copy of it. The pool, or
+ * NULL, outlives it. */
+SCONCE_CHECK sconce_status exec_init(struct exec *x, const struct shared *shared, struct pool *pool,
                                      struct graph *graph, sconce_error *err);
 void exec_free(struct exec *x);
+/* A record's kernel with its operands, by graph buffer, and this slot of parameters bound to it. */
+SCONCE_CHECK sconce_status exec_group(const struct exec *x, struct gpu_buffer *const *buffers,
+                                      const struct record *r, struct gpu_buffer *params,
+                                      uint32_t slot, struct gpu_group **out, sconce_error *err);
 uint32_t exec_dispatches(const struct exec *x); /* of the last call */
 uint64_t exec_own(const struct exec *x);        /* bytes on the device that exec_free frees */
 /* Puts state (KV caches) back to its initial contents. */

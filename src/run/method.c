@@ -5,6 +5,7 @@
 #include "run/model.h"
 
 #include "base/os.h"
+#include "run/constants.h"
 #include "run/convert.h"
 #include "run/delegate.h"
 #include "sconce_dev.h"
@@ -29,12 +30,12 @@ static void describe_border(const struct pte_method *m, uint32_t index, sconce_t
 
 /* What the program says of a value and what the graph made of it must agree: buffers are sized by
  * the one, data is checked by the other. */
-static sconce_status check_border(const sconce_tensor *bound, const struct value *v,
+static sconce_status check_border(const sconce_tensor *bound, const struct value *v, bool widened,
                                   const char *side, uint32_t i, sconce_error *err) {
-  uint32_t rank = v->kind == VK_TENSOR ? v->tensor.rank : 0;
-  if (rank == bound->rank &&
-      (rank == 0 || memcmp(v->tensor.dim_max, bound->dims, rank * sizeof *bound->dims) == 0))
-    return SCONCE_OK;
+  uint32_t rank = v->kind == VK_TENSOR ? v->tensor.rank : 0, dims[RANK_MAX] = {0};
+  if (rank) memcpy(dims, v->tensor.dim_max, rank * sizeof *dims);
+  if (widened) dims[rank - 2] = 1; /* one row, in a program's words: see draw.h */
+  if (rank == bound->rank && memcmp(dims, bound->dims, rank * sizeof *dims) == 0) return SCONCE_OK;
   return fail(err, SCONCE_BAD_GRAPH, "%s %u has other dims in the program than in the graph", side,
               i);
 }
@@ -48,7 +49,8 @@ static sconce_status describe_side(sconce_method *m, struct fb_vec indices, cons
       delegate_border(&m->delegate, fb_u32_at(indices, i), &tensors[i]);
     else
       describe_border(&m->program, (uint32_t)fb_i32_at(indices, i), &tensors[i]);
-    TRY(check_border(&tensors[i], &m->graph.values[ids[i]], side, i, err));
+    const bool widened = m->draw.widened && ids[i] == m->graph.outputs[0];
+    TRY(check_border(&tensors[i], &m->graph.values[ids[i]], widened, side, i, err));
   }
   *out = tensors;
   return SCONCE_OK;
@@ -76,6 +78,7 @@ static sconce_status describe(sconce_method *m, sconce_error *err) {
   m->info.n_inputs = m->graph.n_inputs;
   m->info.n_outputs = m->graph.n_outputs;
   m->info.can_draw = m->draw.token != NO_VALUE;
+  m->info.max_rows = m->draw.rows_max;
   TRY(describe_side(m, inputs, m->graph.inputs, "input", &m->info.inputs, err));
   return describe_side(m, outputs, m->graph.outputs, "output", &m->info.outputs, err);
 }
@@ -144,7 +147,7 @@ static sconce_status finish_load(sconce_method *m, sconce_error *err) {
 static sconce_status go_on(sconce_method *m, sconce_error *err) {
   if (m->phase == METHOD_READS) {
     bool done;
-    TRY(program_read(&m->graph, m->model, &m->wanted, &done, err));
+    TRY(constants_read(&m->graph, m->model, &m->wanted, &done, err));
     if (!done) return SCONCE_OK;
     TRY(begin_load(m, err));
   }
@@ -164,7 +167,7 @@ static sconce_status build_bare(sconce_method *m, const char *name, sconce_error
   m->info.name = model->info.methods[0];
   TRY(model_graph(model, model->bare, &m->delegate, err));
   TRY(delegate_build(&m->graph, &m->delegate, err));
-  TRY(program_want_scalars(&m->graph, &m->wanted, err));
+  TRY(constants_want_scalars(&m->graph, &m->wanted, err));
   return draw_add(&m->graph, &m->draw, err);
 }
 

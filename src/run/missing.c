@@ -39,7 +39,12 @@ static void note_delegate(struct missing *all, sconce_model *model, const struct
   struct data_lookup named = {ptd_lookup, &model->source};
   if (!text_is(d.id, "VulkanBackend")) return;
   if (vkgraph_open(&vk, model_blob(model, d.blob), named, &ignored) != SCONCE_OK) return;
-  for (uint32_t i = 0; i < vk.n_calls; i++) note(all, vkgraph_call(&vk, i).name, "node", i);
+  struct text last = {0}; /* long graphs repeat their names */
+  for (uint32_t i = 0; i < vk.n_calls; i++) {
+    const struct text name = vkgraph_call(&vk, i).name;
+    if (!text_equal(name, last)) note(all, name, "node", i);
+    last = name;
+  }
 }
 
 void missing_append(sconce_model *model, const struct pte_method *m, sconce_error *err) {
@@ -51,8 +56,9 @@ void missing_append(sconce_model *model, const struct pte_method *m, sconce_erro
       struct pte_instruction in = pte_instruction(m, chain, i);
       if (in.kind == PTE_KERNEL_CALL)
         note(&all, text_of(pte_operator_text(m, in.index, name)), "instruction", i);
-      if (in.kind == PTE_DELEGATE_CALL) note_delegate(&all, model, m, in.index);
     }
+  /* Each once, however often it is called: calls are cheap to write. */
+  for (uint32_t i = 0; i < m->n_delegates; i++) note_delegate(&all, model, m, i);
   if (all.n + all.more < 2) return;
   char first[sizeof err->text], list[sizeof err->text] = "";
   size_t at = 0;

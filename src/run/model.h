@@ -62,14 +62,7 @@ SCONCE_CHECK sconce_status model_graph(sconce_model *m, struct extent blob, stru
 /* Fills progress->wants; false: no source waits for bytes. */
 bool model_wants(const sconce_model *m, sconce_progress *progress);
 
-/* A constant that the host needs: it is read before the graph is finished. */
-struct host_constant {
-  struct host_constant *next;
-  uint32_t value;      /* of the graph */
-  struct extent bytes; /* in the file */
-  int scalar_type;     /* of them */
-  struct held held;
-};
+struct host_constant; /* see run/constants.h */
 
 /* The program's method as one graph: delegates and portable calls inlined, inputs and outputs set,
  * the choice of a token behind a language model; not yet finished. *wanted: constants that the
@@ -77,16 +70,7 @@ struct host_constant {
 SCONCE_CHECK sconce_status program_build(struct graph *g, sconce_model *model,
                                          const struct pte_method *method, struct draw *draw,
                                          struct host_constant **wanted, sconce_error *err);
-/* Reads them, converts what has another dtype inside, and gives them to the graph. */
-SCONCE_CHECK sconce_status program_read(struct graph *g, sconce_model *model,
-                                        struct host_constant **wanted, bool *done,
-                                        sconce_error *err);
-
-/* Constants whose elements the host needs for scalars join *wanted. */
-SCONCE_CHECK sconce_status program_want_scalars(struct graph *g, struct host_constant **wanted,
-                                                sconce_error *err);
-
-/* Both and graph_finish, for tools: at once, from files whose bytes are at hand. */
+/* That, its constants and graph_finish, for tools: at once, from files whose bytes are at hand. */
 SCONCE_CHECK sconce_status program_graph(struct graph *g, sconce_model *model,
                                          const struct pte_method *method, struct draw *draw,
                                          sconce_error *err);

@@ -70,10 +70,15 @@ static void step_back(struct search *s, uint32_t round) {
   s->n_front = s->n_next;
 }
 
-static bool could_be(const struct graph *g, uint32_t state, uint32_t output) {
-  const struct tensor *a = &g->values[state].tensor, *b = &g->values[output].tensor;
-  return a->constant && !a->written && a->dtype == b->dtype && a->rank == b->rank &&
+static bool alike(const struct graph *g, uint32_t x, uint32_t y) {
+  const struct tensor *a = &g->values[x].tensor, *b = &g->values[y].tensor;
+  return a->dtype == b->dtype && a->rank == b->rank &&
          memcmp(a->dim_max, b->dim_max, a->rank * sizeof *a->dim_max) == 0;
+}
+
+static bool could_be(const struct graph *g, uint32_t state, uint32_t output) {
+  const struct tensor *t = &g->values[state].tensor;
+  return t->constant && !t->written && alike(g, state, output);
 }
 
 static sconce_status find_state(struct search *s, uint32_t output, uint32_t round, uint32_t *state,
@@ -101,13 +106,21 @@ static sconce_status find_state(struct search *s, uint32_t output, uint32_t roun
               round - 1, tensor_text(&s->g->values[output].tensor, text));
 }
 
+/* Buffers and their new contents stand in one order: where two that are alike do not, the nearest
+ * buffer was not the one. */
 static sconce_status write_back(struct graph *g, struct search *s, const uint32_t *values,
                                 uint32_t n, sconce_error *err) {
-  for (uint32_t i = 0; i < n; i++) {
+  for (uint32_t i = 0, last = 0; i < n; i++) {
     if (!is_tensor(g, values[i]))
       return fail(err, SCONCE_BAD_GRAPH, "output %u goes to no argument and is no tensor", i);
     uint32_t args[2] = {values[i], NO_VALUE};
     TRY(find_state(s, values[i], i + 1, &args[1], err));
+    if (i && args[1] < last && alike(g, values[i - 1], values[i]))
+      return fail(err, SCONCE_UNSUPPORTED,
+                  "which buffers outputs %u and %u are the new contents of cannot be told: export "
+                  "with alias_buffer_mutations",
+                  i - 1, i);
+    last = args[1];
     TRY(graph_add_node(g, text_of("aten.alias_copy.default"), g->n_nodes, args, 2, err));
   }
   return SCONCE_OK;

@@ -6,8 +6,9 @@
  * wants float32 and another float16 a cast stands in between. */
 #include "run/model.h"
 
-#include "base/half.h"
 #include "graph/flow.h"
+#include "run/constants.h"
+#include "run/lifted.h"
 #include "run/missing.h"
 #include "run/mutated.h"
 #include "run/places.h"
@@ -24,6 +25,7 @@ struct program {
   uint32_t *recast_in, *viewed_in; /* the blocks in which casts and silent views were added */
   bool *live;                      /* a scalar that some instruction gives */
   uint32_t block; /* between labels and jumps: what one block added another may not have run */
+  uint32_t tail;  /* of the chain at hand: from here on there are write-backs only */
   struct places places; /* what was written where in planned memory */
   struct host_constant *wanted;
   sconce_error *err;
@@ -58,32 +60,15 @@ static bool dtype_inside(int scalar_type, enum vk_dtype *out) {
   }
 }
 
-/* A constant that the host reads before the graph is finished. */
-static sconce_status want(struct graph *g, struct host_constant **wanted, uint32_t value,
-                          struct extent bytes, int scalar_type, sconce_error *err) {
-  struct host_constant *c = arena_new(&g->arena, struct host_constant, 1);
-  if (!c) return fail(err, SCONCE_NO_MEMORY, "no memory for a constant");
-  *c = (struct host_constant){
-      .next = *wanted, .value = value, .bytes = bytes, .scalar_type = scalar_type};
-  *wanted = c;
-  return SCONCE_OK;
-}
-
-/* 64-bit constants are narrowed on the host; all others go to the device as they are. */
+/* As the graph has them: 64-bit elements are narrowed and other orders of dims put in rows by the
+ * host, all else goes to the device as it is. */
 static sconce_status constant_bytes(struct program *p, const struct pte_tensor *t,
                                     struct extent bytes, uint32_t value) {
   struct tensor *to = &p->g->values[value].tensor;
   to->constant = true;
   to->bytes = bytes;
-  if (t->shape.scalar_type != SCALAR_LONG && t->shape.scalar_type != SCALAR_DOUBLE)
-    return SCONCE_OK;
-  return want(p->g, &p->wanted, value, bytes, t->shape.scalar_type, p->err);
-}
-
-static bool contiguous(const struct data_shape *s) {
-  for (uint32_t i = 0; i < s->rank; i++)
-    if (s->dim_order[i] != i) return false;
-  return true;
+  if (constant_fits(&t->shape)) return SCONCE_OK;
+  return constant_want(p->g, &p->wanted, value, bytes, &t->shape, p->err);
 }
 
 /* The initial bytes that the file or a .ptd holds for a tensor. */
@@ -95,6 +80,15 @@ static bool initial_bytes(struct program *p, const struct pte_tensor *t, struct 
   return true;
 }
 
+/* Memory beyond the first is where exporters put buffers that several methods change. */
+static void mark_buffer(const struct pte_tensor *said, struct tensor *t) {
+  if (said->memory_id < 2) return;
+  t->written = true;
+  t->place = (struct place){said->memory_id, said->memory_offset};
+}
+
+static sconce_status value_of(struct program *p, uint32_t index, uint32_t *out);
+
 static sconce_status add_tensor(struct program *p, const struct pte_tensor *t, uint32_t *out) {
   enum vk_dtype dtype;
   if (!dtype_inside(t->shape.scalar_type, &dtype))
@@ -103,18 +97,29 @@ static sconce_status add_tensor(struct program *p, const struct pte_tensor *t, u
   if (t->shape.rank > RANK_MAX)
     return fail(p->err, SCONCE_UNSUPPORTED, "a tensor of rank %u, at most %d", t->shape.rank,
                 RANK_MAX);
-  if (!contiguous(&t->shape) && t->shape.rank > 1)
-    return fail(p->err, SCONCE_UNSUPPORTED, "a tensor whose dims are not in row-major order");
   uint32_t dims[RANK_MAX];
   for (uint32_t i = 0; i < t->shape.rank; i++) dims[i] = (uint32_t)t->shape.sizes[i];
   *out = graph_add_tensor(p->g, dtype, t->shape.rank, dims, p->err);
   if (*out == NO_VALUE) return SCONCE_NO_MEMORY;
   struct extent bytes;
   if (!initial_bytes(p, t, &bytes)) return SCONCE_OK;
+  if (t->planned) mark_buffer(t, &p->g->values[*out].tensor);
   return constant_bytes(p, t, bytes, *out);
 }
 
-static sconce_status value_of(struct program *p, uint32_t index, uint32_t *out);
+/* A buffer that calls change and that begins with zeros has no bytes in the file: it is what a
+ * call reads before anything gave it. */
+static sconce_status add_buffer(struct program *p, uint32_t index) {
+  static const uint8_t nothing[1];
+  const struct pte_tensor said = pte_value(p->m, index).tensor;
+  uint32_t id;
+  TRY(value_of(p, index, &id));
+  struct tensor *t = &p->g->values[id].tensor;
+  t->constant = t->written = true;
+  t->bytes = (struct extent){.data = nothing};
+  mark_buffer(&said, t);
+  return SCONCE_OK;
+}
 
 static uint32_t recast_of(const struct program *p, uint32_t index) {
   return p->recast_in[index] == p->block ? p->recast[index] : NO_VALUE;
@@ -137,7 +142,7 @@ static sconce_status recast(struct program *p, uint32_t index, enum vk_dtype dty
   if (t->constant && dtype == VK_FLOAT16 && !said.planned && initial_bytes(p, &said, &bytes)) {
     /* once, on the host; what has a place in memory may yet change */
     g->values[*out].tensor.constant = true;
-    return want(g, &p->wanted, *out, bytes, said.shape.scalar_type, p->err);
+    return constant_want(g, &p->wanted, *out, bytes, &said.shape, p->err);
   }
   const uint32_t none = graph_add_value(g, VK_NULL, p->err);
   if (none == NO_VALUE) return SCONCE_NO_MEMORY;
@@ -145,16 +150,9 @@ static sconce_status recast(struct program *p, uint32_t index, enum vk_dtype dty
   return graph_add_node(g, text_of("aten::_to_copy.out"), g->n_nodes, args, 4, p->err);
 }
 
-/* Before anybody reads a value that nothing wrote: it is a view, or has initial bytes, or means
- * nothing. */
-static sconce_status find_viewed(struct program *p, uint32_t index) {
-  if (p->viewed_in[index] && p->viewed_in[index] != p->block) p->map[index] = NO_VALUE;
-  const uint32_t viewed = p->map[index] == NO_VALUE ? places_viewed(&p->places, index) : UINT32_MAX;
-  struct extent bytes;
-  uint32_t from;
-  if (viewed == UINT32_MAX) return SCONCE_OK;
+static sconce_status add_view(struct program *p, uint32_t index, uint32_t viewed) {
   const struct pte_tensor t = pte_value(p->m, index).tensor;
-  if (initial_bytes(p, &t, &bytes)) return SCONCE_OK;
+  uint32_t from;
   TRY(value_of(p, viewed, &from));
   uint32_t dims[RANK_MAX];
   int64_t *sizes = arena_new(&p->g->arena, int64_t, t.shape.rank);
@@ -171,6 +169,28 @@ static sconce_status find_viewed(struct program *p, uint32_t index) {
   p->viewed_in[index] = p->block;
   const uint32_t args[] = {from, list, to};
   return graph_add_node(p->g, text_of("aten::view_copy.out"), p->g->n_nodes, args, 3, p->err);
+}
+
+static bool is_input(const struct program *p, uint32_t index) {
+  for (uint32_t i = 0; i < p->m->inputs.n; i++)
+    if ((uint32_t)fb_i32_at(p->m->inputs, i) == index) return true;
+  return false;
+}
+
+/* Before anybody reads a value that nothing wrote: it is an input, or has initial bytes, or is a
+ * view, or a buffer that begins with zeros. */
+static sconce_status find_viewed(struct program *p, uint32_t index) {
+  if (p->viewed_in[index] && p->viewed_in[index] != p->block) p->map[index] = NO_VALUE;
+  if (p->map[index] != NO_VALUE) return SCONCE_OK;
+  const struct pte_value v = pte_value(p->m, index);
+  struct extent bytes;
+  if (v.kind != PTE_TENSOR || !v.tensor.planned || initial_bytes(p, &v.tensor, &bytes))
+    return SCONCE_OK;
+  const uint32_t viewed = places_viewed(&p->places, index);
+  if (viewed != UINT32_MAX) return add_view(p, index, viewed);
+  if (v.tensor.dynamism != PTE_STATIC || v.tensor.shape.numel == 0 || is_input(p, index))
+    return SCONCE_OK;
+  return add_buffer(p, index);
 }
 
 /* As a portable kernel reads it: in the program's own dtype. */
@@ -371,9 +391,7 @@ static bool is_given(struct program *p, uint32_t index) {
   if (v.kind != PTE_TENSOR || p->map[index] != NO_VALUE) return true;
   if (initial_bytes(p, &v.tensor, &bytes) || places_viewed(&p->places, index) != UINT32_MAX)
     return true;
-  for (uint32_t i = 0; i < p->m->inputs.n; i++)
-    if ((uint32_t)fb_i32_at(p->m->inputs, i) == index) return true;
-  return false;
+  return is_input(p, index);
 }
 
 /* Where the call's outputs begin, at `at` or behind `end`. The exporter names an output that a
@@ -478,7 +496,23 @@ static void wrote_results(struct program *p, uint32_t index) {
     if (pte_list_item(&v, i) >= 0) places_wrote(&p->places, (uint32_t)pte_list_item(&v, i));
 }
 
-/* A portable call repeats its output in a last slot for the return value. */
+/* [buffer, made, non_blocking, buffer]: true if the call is not needed any more. What a caller gets
+ * keeps its own memory. */
+static bool write_through(struct program *p, const struct pte_instruction *call,
+                          const uint32_t args[4]) {
+  const uint32_t made = (uint32_t)fb_i32_at(call->args, 1);
+  for (uint32_t i = 0; i < p->m->outputs.n; i++)
+    if (p->map[(uint32_t)fb_i32_at(p->m->outputs, i)] == args[1]) return false;
+  if (args[0] != args[3] || p->map[made] != args[1] ||
+      !lifted_write_through(p->g, args[0], args[1]))
+    return false;
+  for (uint32_t i = 0; i < p->m->n_values; i++)
+    if (p->map[i] == args[1]) p->map[i] = args[0];
+  return true;
+}
+
+/* A portable call repeats its output in a last slot for the return value. Only the rows that loops
+ * gather stand in front. */
 static sconce_status add_kernel(struct program *p, const struct pte_instruction *call,
                                 uint32_t index) {
   enum { ARGS_MAX = 64 };
@@ -486,13 +520,16 @@ static sconce_status add_kernel(struct program *p, const struct pte_instruction 
   if (n > ARGS_MAX) return fail(p->err, SCONCE_UNSUPPORTED, "%u arguments", n);
   if (n >= 2 && fb_i32_at(call->args, n - 1) == fb_i32_at(call->args, n - 2)) n--;
   if (n) TRY(add_results(p, (uint32_t)fb_i32_at(call->args, n - 1)));
-  for (uint32_t i = 0; i < n; i++) {
-    const uint32_t value = (uint32_t)fb_i32_at(call->args, i);
-    TRY(i + 1 < n ? read_value(p, value, &args[i]) : value_of(p, value, &args[i]));
-  }
   char name[PTE_OPERATOR_SIZE];
   pte_operator_text(p->m, call->index, name);
-  sconce_status status = graph_add_node(p->g, text_of(name), index, args, n, p->err);
+  const uint32_t given = strcmp(name, "executorch_prim::et_copy_index.tensor") == 0 ? 0 : n - 1;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t value = (uint32_t)fb_i32_at(call->args, i);
+    TRY(i != given ? read_value(p, value, &args[i]) : value_of(p, value, &args[i]));
+  }
+  const bool lifted = index >= p->tail && n == 4 && write_through(p, call, args);
+  sconce_status status =
+      lifted ? SCONCE_OK : graph_add_node(p->g, text_of(name), index, args, n, p->err);
   if (status != SCONCE_OK) error_prefix(p->err, "%s: ", name);
   for (uint32_t i = 0; i < n; i++) /* any of them may have been written */
     p->recast[(uint32_t)fb_i32_at(call->args, i)] = NO_VALUE;
@@ -563,9 +600,27 @@ static sconce_status add_label(struct program *p, uint32_t label) {
   return graph_add_own(p->g, &flow_label, &label, 1, p->err);
 }
 
+static bool is_write_back(const struct program *p, const struct pte_instruction *in) {
+  char name[PTE_OPERATOR_SIZE];
+  if (in->kind != PTE_KERNEL_CALL) return false;
+  pte_operator_text(p->m, in->index, name);
+  return strcmp(name, "aten::copy_") == 0;
+}
+
+static uint32_t find_tail(const struct program *p, uint32_t chain) {
+  uint32_t tail = pte_n_instructions(p->m, chain);
+  while (tail > 0) {
+    const struct pte_instruction in = pte_instruction(p->m, chain, tail - 1);
+    if (!is_write_back(p, &in)) break;
+    tail--;
+  }
+  return chain + 1 == p->m->n_chains ? tail : UINT32_MAX;
+}
+
 static sconce_status add_chain(struct program *p, uint32_t chain) {
   const uint32_t n = pte_n_instructions(p->m, chain);
   uint32_t *labels = NULL;
+  p->tail = find_tail(p, chain);
   TRY(find_labels(p, chain, &labels));
   for (uint32_t i = 0; i < n; i++) {
     struct pte_instruction in = pte_instruction(p->m, chain, i);
@@ -617,23 +672,6 @@ static sconce_status set_border(struct program *p, struct fb_vec indices, bool i
   return SCONCE_OK;
 }
 
-/* Scalars that come from constants: the host looks at their elements. */
-sconce_status program_want_scalars(struct graph *g, struct host_constant **wanted,
-                                   sconce_error *err) {
-  for (uint32_t i = 0; i < g->n_nodes; i++) {
-    const struct node *n = &g->nodes[i];
-    const uint32_t id = n->op->flags & OP_READS ? arg_id(n, 0) : NO_VALUE;
-    if (id == NO_VALUE || g->values[id].kind != VK_TENSOR) continue;
-    const struct tensor *t = &g->values[id].tensor;
-    if (!t->constant || t->written || t->bytes.held == t->bytes.size) continue;
-    if (t->bytes.size > HOST_READ_MAX)
-      return fail(err, SCONCE_UNSUPPORTED, "a scalar from a constant of %" PRIu64 " bytes",
-                  t->bytes.size);
-    TRY(want(g, wanted, id, t->bytes, -1, err));
-  }
-  return SCONCE_OK;
-}
-
 /* What callers and the file give. */
 static sconce_status begin_places(struct program *p) {
   struct extent bytes;
@@ -668,86 +706,9 @@ sconce_status program_build(struct graph *g, sconce_model *model, const struct p
   TRY(set_border(&p, method->outputs, false, &g->outputs));
   g->n_inputs = method->n_inputs;
   g->n_outputs = method->n_outputs;
-  TRY(program_want_scalars(g, &p.wanted, err));
+  TRY(constants_want_scalars(g, &p.wanted, err));
   *wanted = p.wanted;
   return draw_add(g, draw, err);
-}
-
-/* ---- constants that the host reads ----------------------------------------------------------- */
-
-/* Element i as a number; integers are exact as far as a double goes, and checked before. */
-static sconce_status element(const struct host_constant *c, const uint8_t *bytes, uint64_t i,
-                             double *out, sconce_error *err) {
-  if (c->scalar_type == SCALAR_FLOAT) {
-    float f;
-    memcpy(&f, bytes + 4 * i, 4);
-    *out = (double)f;
-    return SCONCE_OK;
-  }
-  const uint64_t bits = load_u64(bytes + 8 * i);
-  const int64_t whole = (int64_t)bits;
-  if (c->scalar_type == SCALAR_DOUBLE) {
-    memcpy(out, &bits, 8);
-    return SCONCE_OK;
-  }
-  *out = (double)whole;
-  if (whole >= INT32_MIN && whole <= INT32_MAX) return SCONCE_OK;
-  return fail(err, SCONCE_UNSUPPORTED, "a constant of %" PRId64 " does not fit 32 bits", whole);
-}
-
-/* In the dtype that the graph computes with. */
-static sconce_status convert(struct graph *g, const struct host_constant *c, const uint8_t *bytes,
-                             uint8_t *out, sconce_error *err) {
-  const struct tensor *t = &g->values[c->value].tensor;
-  const uint64_t n = tensor_numel_max(t);
-  for (uint64_t i = 0; i < n; i++) {
-    double number;
-    TRY(element(c, bytes, i, &number, err));
-    const float single = (float)number;
-    const uint16_t half = half_from_float(single);
-    const int32_t whole = t->dtype == VK_INT32 ? (int32_t)number : 0;
-    if (t->dtype == VK_FLOAT16)
-      memcpy(out + 2 * i, &half, 2);
-    else if (t->dtype == VK_INT32)
-      memcpy(out + 4 * i, &whole, 4);
-    else
-      memcpy(out + 4 * i, &single, 4);
-  }
-  return SCONCE_OK;
-}
-
-static sconce_status use(struct graph *g, sconce_model *model, const struct host_constant *c,
-                         const uint8_t *bytes, sconce_error *err) {
-  struct tensor *t = &g->values[c->value].tensor;
-  if (c->scalar_type < 0) { /* as it is */
-    t->bytes.data = bytes;
-    t->bytes.held = t->bytes.size;
-    return SCONCE_OK;
-  }
-  const uint64_t size = tensor_nbytes_max(t);
-  uint8_t *made = arena_alloc(&g->arena, (size_t)size, 1, 8);
-  if (!made)
-    return fail(err, SCONCE_NO_MEMORY, "no memory for a constant of %" PRIu64 " bytes", size);
-  TRY(convert(g, c, bytes, made, err));
-  t->bytes = extent_of((struct span){made, (size_t)size});
-  t->bytes.file = UINT32_MAX - model->n_made++; /* no other constant is this one */
-  return SCONCE_OK;
-}
-
-sconce_status program_read(struct graph *g, sconce_model *model, struct host_constant **wanted,
-                           bool *done, sconce_error *err) {
-  *done = true;
-  for (struct host_constant *c; (c = *wanted); *wanted = c->next) {
-    const uint8_t *bytes = c->bytes.data;
-    if (c->bytes.held < c->bytes.size) {
-      TRY(source_hold(&model->sources[c->bytes.file], &g->arena, c->bytes.offset, c->bytes.size,
-                      &c->held, done, err));
-      if (!*done) return SCONCE_OK;
-      bytes = c->held.bytes;
-    }
-    TRY(use(g, model, c, bytes, err));
-  }
-  return SCONCE_OK;
 }
 
 sconce_status program_graph(struct graph *g, sconce_model *model, const struct pte_method *method,
@@ -755,7 +716,7 @@ sconce_status program_graph(struct graph *g, sconce_model *model, const struct p
   struct host_constant *wanted = NULL;
   bool done;
   TRY(program_build(g, model, method, draw, &wanted, err));
-  TRY(program_read(g, model, &wanted, &done, err));
+  TRY(constants_read(g, model, &wanted, &done, err));
   if (!done) return fail(err, SCONCE_BAD_ARGUMENT, "a constant's bytes are not there yet");
   return graph_finish(g, err);
 }

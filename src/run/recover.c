@@ -22,8 +22,8 @@ static void count_adapter(void *user, uint32_t index, const sconce_device_info *
   *(uint32_t *)user = index + 1;
 }
 
-/* As it was asked for; if nobody named an adapter, one of the others will do. */
-static sconce_status open_again(const sconce_device *device, struct gpu **out, sconce_error *err) {
+/* If nobody named an adapter, one of the others will do. */
+static sconce_status open_gpu(const sconce_device *device, struct gpu **out, sconce_error *err) {
   struct gpu_desc desc = device_gpu_desc(device);
   char room[OS_ENV_MAX];
   desc.stays = true;
@@ -40,6 +40,13 @@ static sconce_status open_again(const sconce_device *device, struct gpu **out, s
     status = gpu_open(out, &desc, &ignored);
   }
   return status;
+}
+
+/* As it was asked for. */
+static sconce_status open_again(const sconce_device *device, struct gpu **out, sconce_error *err) {
+  TRY(open_gpu(device, out, err));
+  gpu_avoid(*out, device_avoid(device));
+  return SCONCE_OK;
 }
 
 /* ---- down and up ----------------------------------------------------------------------------- */

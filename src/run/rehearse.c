@@ -12,6 +12,7 @@ struct scene {
   uint32_t axis, dim; /* of dynamic inputs; dim 0: the maximum */
   uint64_t scalar;    /* every element of inputs that scalars are read from */
   const sconce_draw *how;
+  uint32_t rows; /* of logits */
 };
 
 struct stage {
@@ -66,7 +67,7 @@ static sconce_status plan(struct stage *s, const struct scene *scene, sconce_err
   fill(s, scene->scalar);
   for (uint32_t i = 0; i < s->g->n_inputs; i++)
     if (s->g->values[s->g->inputs[i]].kind == VK_TENSOR) TRY(set_input(s, i, scene, err));
-  TRY(draw_set(s->g, s->draw, scene->how, err));
+  TRY(draw_set(s->g, s->draw, scene->how, scene->rows, err));
   return graph_plan_unseen(s->g, err);
 }
 
@@ -107,17 +108,18 @@ static sconce_status play_all(struct stage *s, sconce_error *err) {
   static const sconce_draw greedy = {0}, drawn = {.temperature = 1, .top_k = 2, .top_p = 0.5f};
   bool ok, any = false;
   TRY(play(s, (struct scene){.how = &drawn}, &ok, err));
-  TRY(play(s, (struct scene){.how = &greedy}, &ok, err));
+  TRY(play(s, (struct scene){.how = &greedy, .rows = 1}, &ok, err));
   for (uint32_t axis = 0; axis < RANK_MAX; axis++) {
-    struct scene scene = {.axis = axis, .how = &greedy};
+    struct scene scene = {.axis = axis, .how = &greedy, .rows = 1};
     const uint32_t dim = most(s, axis);
     for (uint64_t d = 1; d < dim; d *= 2) {
       scene.dim = (uint32_t)d;
+      scene.rows = d <= DRAW_ROWS_MAX ? scene.dim : 1;
       TRY(play(s, scene, &ok, err));
       if (!ok) break; /* no dim that changes */
     }
     if (scene.dim == 0 || !ok) continue;
-    scene.dim = 1;
+    scene.dim = scene.rows = 1;
     any = true;
     TRY(play_scalars(s, scene, err));
   }

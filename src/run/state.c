@@ -52,8 +52,7 @@ static sconce_status init(sconce_state *s, sconce_error *err) {
                    &converted, err));
   s->side = arena_alloc(&s->arena, (size_t)side, 1, 8);
   if (!s->side) return fail(err, SCONCE_NO_MEMORY, "no memory for %" PRIu64 " bytes", side);
-  TRY(exec_init(&s->exec, &s->method->shared, &s->graph, err));
-  return SCONCE_OK;
+  return exec_init(&s->exec, &s->method->shared, s->pool, &s->graph, err);
 }
 
 /* A user of its method; true: device_free is due. */
@@ -63,6 +62,7 @@ static bool drop(sconce_state *s) {
   while (*at != s) at = &(*at)->next;
   *at = s->next;
   if (s->exec.gpu) exec_free(&s->exec);
+  pool_drop(s->pool);
   graph_free(&s->graph);
   sconce_allocator allocator = s->arena.allocator;
   arena_free(&s->arena);
@@ -70,10 +70,32 @@ static bool drop(sconce_state *s) {
   return method_drop(method);
 }
 
-static sconce_status open_state(sconce_state **out, sconce_method *method, sconce_error *err) {
+/* A pool of its own, or the other's. */
+static sconce_status find_pool(sconce_state *s, const sconce_state *with, sconce_error *err) {
+  if (with) with->pool->users++;
+  s->pool = with ? with->pool : pool_open(&s->arena.allocator);
+  return s->pool ? SCONCE_OK : fail(err, SCONCE_NO_MEMORY, "no memory for a state");
+}
+
+static sconce_status check_with(const sconce_method *method, const sconce_state *with,
+                                sconce_error *err) {
+  if (!with) return SCONCE_OK;
+  TRY(check_up(with, err));
+  if (method->model != with->method->model)
+    return fail(err, SCONCE_BAD_ARGUMENT, "the two methods are of different models");
+  for (uint32_t i = 0; i < method->graph.n_buffers; i++)
+    if (pool_has(with->pool, &method->graph, i)) return SCONCE_OK;
+  return fail(err, SCONCE_BAD_ARGUMENT,
+              "'%s' and '%s' have no buffer in common: export with share_mutable_buffers",
+              method->info.name, with->method->info.name);
+}
+
+static sconce_status open_state(sconce_state **out, sconce_method *method, const sconce_state *with,
+                                sconce_error *err) {
   if (method->phase != METHOD_READY)
     return fail(err, SCONCE_BAD_ARGUMENT, "the method is still being opened");
   TRY(gpu_check(method->model->device->gpu, err));
+  TRY(check_with(method, with, err));
   sconce_state *s = block_resize(&method->arena.allocator, NULL, 0, sizeof *s);
   if (!s) return fail(err, SCONCE_NO_MEMORY, "no memory for a state");
   *s = (sconce_state){.method = method, .next = method->states};
@@ -81,7 +103,8 @@ static sconce_status open_state(sconce_state **out, sconce_method *method, sconc
   method->users++;
   arena_init(&s->arena, &method->arena.allocator);
   arena_init(&s->graph.arena, &method->arena.allocator);
-  sconce_status status = init(s, err);
+  sconce_status status = find_pool(s, with, err);
+  if (status == SCONCE_OK) status = init(s, err);
   if (status != SCONCE_OK)
     (void)drop(s); /* the caller still has the method */
   else
@@ -93,7 +116,16 @@ sconce_status sconce_state_open(sconce_state **out, sconce_method *method, sconc
   if (!out || !method) return fail(err, SCONCE_BAD_ARGUMENT, "out or method is NULL");
   *out = NULL;
   sconce_error local;
-  LOCKED(method->model->device->gpu, open_state(out, method, err ? err : &local));
+  LOCKED(method->model->device->gpu, open_state(out, method, NULL, err ? err : &local));
+}
+
+sconce_status sconce_state_join(sconce_state **out, sconce_method *method, sconce_state *with,
+                                sconce_error *err) {
+  if (!out || !method || !with)
+    return fail(err, SCONCE_BAD_ARGUMENT, "out, method or with is NULL");
+  *out = NULL;
+  sconce_error local;
+  LOCKED(method->model->device->gpu, open_state(out, method, with, err ? err : &local));
 }
 
 void sconce_state_close(sconce_state *s) {
@@ -127,7 +159,7 @@ sconce_status state_bring_back(sconce_state *s, sconce_error *err) {
   TRY(graph_copy(&s->graph, &s->method->graph, err));
   point_at(s->inputs, s->graph.inputs, info->n_inputs);
   point_at(s->outputs, s->graph.outputs, info->n_outputs);
-  TRY(exec_init(&s->exec, &s->method->shared, &s->graph, err));
+  TRY(exec_init(&s->exec, &s->method->shared, s->pool, &s->graph, err));
   s->down = false;
   return SCONCE_OK;
 }
@@ -296,7 +328,8 @@ sconce_status sconce_state_feed(sconce_state *s, uint32_t input, sconce_state *f
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
 
-static sconce_status check_draw(const sconce_state *s, const sconce_draw *how, sconce_error *err) {
+static sconce_status check_draw(const sconce_state *s, const sconce_call *call, sconce_error *err) {
+  const sconce_draw *how = call->draw;
   if (!how) return SCONCE_OK;
   if (!s->method->info.can_draw)
     return fail(err, SCONCE_UNSUPPORTED, "the method is no language model with ids and logits");
@@ -305,6 +338,10 @@ static sconce_status check_draw(const sconce_state *s, const sconce_draw *how, s
       how->top_k > INT32_MAX || how->position > INT32_MAX)
     return fail(err, SCONCE_BAD_ARGUMENT, "temperature %g, top_k %u, top_p %g, min_p %g",
                 (double)how->temperature, how->top_k, (double)how->top_p, (double)how->min_p);
+  if (call->last_rows > DRAW_ROWS_MAX || call->last_rows > how->position + 1)
+    return fail(err, SCONCE_BAD_ARGUMENT,
+                "tokens of %u rows up to position %" PRIu64 ", at most %d", call->last_rows,
+                how->position, DRAW_ROWS_MAX);
   return SCONCE_OK;
 }
 
@@ -319,16 +356,20 @@ static sconce_status feed_token(sconce_state *s, sconce_error *err) {
   return SCONCE_OK;
 }
 
-int32_t sconce_state_token(const sconce_state *s) {
-  int32_t token = -1;
-  const void *data = s && s->done ? exec_output(&s->exec, s->graph.n_outputs) : NULL;
-  if (data) memcpy(&token, data, sizeof token);
-  return token;
+const int32_t *sconce_state_tokens(const sconce_state *s, uint32_t *n) {
+  const int32_t *tokens = s && s->done ? exec_output(&s->exec, s->graph.n_outputs) : NULL;
+  *n = tokens ? exec_outcome(&s->exec, s->graph.n_outputs)->dims[1] : 0;
+  return tokens;
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static sconce_status plan(sconce_state *s, const sconce_draw *draw, sconce_error *err) {
+/* Rows of logits that somebody wants; 0: those of the file. */
+static uint32_t wanted_rows(const sconce_call *call) {
+  return call->last_rows || !call->draw || !call->keep_outputs ? call->last_rows : 1;
+}
+
+static sconce_status plan(sconce_state *s, const sconce_call *call, sconce_error *err) {
   for (uint32_t i = 0; i < s->graph.n_inputs; i++) {
     struct border *b = &s->inputs[i];
     struct value *v = &s->graph.values[b->value];
@@ -344,7 +385,7 @@ static sconce_status plan(sconce_state *s, const sconce_draw *draw, sconce_error
     if ((b->fresh || b->fed) && v->stamp <= s->graph.began)
       TRY(graph_touch(&s->graph, b->value, err));
   }
-  TRY(draw_set(&s->graph, &s->method->draw, draw, err));
+  TRY(draw_set(&s->graph, &s->method->draw, call->draw, wanted_rows(call), err));
   return graph_plan(&s->graph, err);
 }
 
@@ -388,9 +429,9 @@ static sconce_status write_inputs(sconce_state *s, sconce_error *err) {
   return SCONCE_OK;
 }
 
-static sconce_status start(sconce_state *s, const sconce_draw *draw, sconce_error *err) {
+static sconce_status start(sconce_state *s, const sconce_call *call, sconce_error *err) {
   graph_begin(&s->graph);
-  sconce_status status = plan(s, draw, err);
+  sconce_status status = plan(s, call, err);
   if (status == SCONCE_OK) status = write_inputs(s, err);
   if (status == SCONCE_OK) status = plan_on(s, err);
   if (status != SCONCE_OK) {
@@ -404,11 +445,11 @@ static sconce_status begin(sconce_state *s, const sconce_call *call, sconce_erro
   TRY(check_up(s, err));
   if (s->exec.n_running == SCONCE_CALLS_MAX)
     return fail(err, SCONCE_BAD_ARGUMENT, "%d calls are running", SCONCE_CALLS_MAX);
-  TRY(check_draw(s, call->draw, err));
+  TRY(check_draw(s, call, err));
   if (call->feed_token) TRY(feed_token(s, err));
   const uint64_t from = os_clock_ns();
   s->graph.max_steps = call->max_steps ? call->max_steps : STEPS_MAX;
-  TRY(start(s, call->draw, err)); /* else the last call's outputs stay */
+  TRY(start(s, call, err)); /* else the last call's outputs stay */
   s->plan_ns += os_clock_ns() - from;
   s->done = false;
   const struct take take = {.nothing = call->keep_outputs,
@@ -558,7 +599,7 @@ void sconce_state_times(const sconce_state *s, sconce_call_times *out) {
 static sconce_status start_for_clock(sconce_state *s, sconce_error *err) {
   TRY(check_up(s, err));
   TRY(check_idle(s, err));
-  TRY(start(s, NULL, err));
+  TRY(start(s, &(sconce_call){0}, err));
   s->done = false;
   return SCONCE_OK;
 }

@@ -23,6 +23,7 @@ struct sconce_state {
   struct arena arena;
   struct graph graph; /* the method's, with dims and scalars of its own */
   struct exec exec;
+  struct pool *pool; /* what it shares with states of other methods */
   struct border *inputs, *outputs;
   void *elements;                   /* of a tensor that scalars are read from */
   void *side;                       /* room for the largest input while it is converted */

@@ -218,7 +218,7 @@ static sconce_status get(struct load *l, const struct weight_part *p, size_t siz
                          sconce_error *err) {
   const struct extent *e = &p->bytes;
   if (e->held == e->size) {
-    *out = (struct span){e->data + l->part_done, size};
+    *out = size ? (struct span){e->data + l->part_done, size} : (struct span){0};
     return SCONCE_OK;
   }
   return source_get(&l->weights->sources[e->file], e->offset + l->part_done, size, out, err);
