@@ -31,118 +31,35 @@ static void fill_random(struct case_builder *b, enum vk_dtype dtype, uint8_t *ou
   }
 }
 
-uint32_t case_tensor(struct case_builder *b, enum vk_dtype dtype, const uint32_t *dims,
-                     uint32_t rank) {
-  if (b->err.status != SCONCE_OK) return NO_VALUE;
-  return graph_add_tensor(b->g, dtype, rank, dims, &b->err);
-}
-
-static uint32_t with_elements(struct case_builder *b, enum vk_dtype dtype, const uint32_t *dims,
-                              uint32_t rank, uint8_t **out) {
-  uint32_t id = case_tensor(b, dtype, dims, rank);
-  if (id == NO_VALUE) return id;
-  const struct tensor *t = &b->g->values[id].tensor;
-  *out = arena_alloc(&b->g->arena, (size_t)tensor_nbytes_max(t), 1, 8);
-  if (!*out) {
-    fail(&b->err, SCONCE_NO_MEMORY, "no memory for the elements of a case");
-    return NO_VALUE;
-  }
-  fill_random(b, dtype, *out, tensor_numel_max(t));
-  return id;
-}
-
-static bool border(struct case_builder *b, uint32_t *n) {
-  if (*n < CASE_BORDERS) return true;
-  fail(&b->err, SCONCE_BAD_ARGUMENT, "a case has more than %d inputs or outputs", CASE_BORDERS);
-  return false;
-}
-
 uint32_t case_input(struct case_builder *b, enum vk_dtype dtype, const uint32_t *dims,
                     uint32_t rank) {
-  uint8_t *elements;
-  uint32_t id = with_elements(b, dtype, dims, rank, &elements);
-  if (id == NO_VALUE || !border(b, &b->g->n_inputs)) return NO_VALUE;
-  b->g->values[id].tensor.input = true;
-  b->g->values[id].tensor.host = elements;
-  b->inputs[b->g->n_inputs++] = id;
-  return id;
-}
-
-uint32_t case_output(struct case_builder *b, enum vk_dtype dtype, const uint32_t *dims,
-                     uint32_t rank) {
-  uint32_t id = case_tensor(b, dtype, dims, rank);
-  if (id == NO_VALUE || !border(b, &b->g->n_outputs)) return NO_VALUE;
-  b->g->values[id].tensor.output = true;
-  b->outputs[b->g->n_outputs++] = id;
+  uint32_t id = op_input(&b->t, dtype, dims, rank);
+  uint8_t *elements = op_elements(&b->t, id);
+  if (!elements) return NO_VALUE;
+  struct tensor *t = &b->t.graph.values[id].tensor;
+  fill_random(b, dtype, elements, tensor_numel_max(t));
+  t->host = elements;
   return id;
 }
 
 uint32_t case_weight(struct case_builder *b, enum vk_dtype dtype, const uint32_t *dims,
                      uint32_t rank) {
-  uint8_t *elements;
-  uint32_t id = with_elements(b, dtype, dims, rank, &elements);
+  void *elements;
+  uint32_t id = op_constant_of(&b->t, dtype, dims, rank, &elements);
   if (id == NO_VALUE) return id;
-  struct tensor *t = &b->g->values[id].tensor;
-  t->constant = true;
-  t->bytes = extent_of((struct span){elements, (size_t)tensor_nbytes_max(t)});
+  fill_random(b, dtype, elements, tensor_numel_max(&b->t.graph.values[id].tensor));
   return id;
 }
 
 void case_fill(struct case_builder *b, uint32_t id, double value) {
-  if (b->err.status != SCONCE_OK) return;
-  const struct tensor *t = &b->g->values[id].tensor;
+  if (b->t.built.status != SCONCE_OK) return;
+  const struct tensor *t = &b->t.graph.values[id].tensor;
   const float f = (float)value;
   const uint16_t h = half_from_float(f);
   const bool half = t->dtype == VK_FLOAT16;
   uint8_t *at = (uint8_t *)(uintptr_t)t->host; /* the builder's own memory */
   for (uint64_t i = 0; i < tensor_numel_max(t); i++)
     memcpy(at + i * (half ? 2 : 4), half ? (const void *)&h : (const void *)&f, half ? 2 : 4);
-}
-
-static struct value *scalar(struct case_builder *b, enum vk_kind kind, uint32_t *id) {
-  *id = b->err.status == SCONCE_OK ? graph_add_value(b->g, kind, &b->err) : NO_VALUE;
-  return *id == NO_VALUE ? &b->none : &b->g->values[*id];
-}
-
-uint32_t case_null(struct case_builder *b) {
-  uint32_t id;
-  scalar(b, VK_NULL, &id);
-  return id;
-}
-
-uint32_t case_int(struct case_builder *b, int64_t i) {
-  uint32_t id;
-  scalar(b, VK_INT, &id)->i = i;
-  return id;
-}
-
-uint32_t case_double(struct case_builder *b, double d) {
-  uint32_t id;
-  scalar(b, VK_DOUBLE, &id)->d = d;
-  return id;
-}
-
-uint32_t case_bool(struct case_builder *b, bool value) {
-  uint32_t id;
-  scalar(b, VK_BOOLEAN, &id)->b = value;
-  return id;
-}
-
-uint32_t case_list(struct case_builder *b, const uint32_t *ids, uint32_t n) {
-  uint32_t id, *copy = arena_new(&b->g->arena, uint32_t, n);
-  struct value *v = scalar(b, VK_VALUE_LIST, &id);
-  if (!copy) fail(&b->err, SCONCE_NO_MEMORY, "no memory for a list of %u", n);
-  if (!copy || id == NO_VALUE) return NO_VALUE;
-  memcpy(copy, ids, n * sizeof *ids);
-  v->list.n = n;
-  v->list.ids = copy;
-  return id;
-}
-
-void case_node(struct case_builder *b, const char *name, const uint32_t *args, uint32_t n) {
-  if (b->err.status != SCONCE_OK) return;
-  sconce_error err = {0};
-  if (graph_add_node(b->g, text_of(name), b->g->n_nodes, args, n, &err) != SCONCE_OK) b->err = err;
 }
 
 /* ---- build functions ------------------------------------------------------------------------- */
@@ -159,21 +76,22 @@ static uint64_t q4_bytes(const struct kernel_case *c) {
 
 static void build_q4(struct case_builder *b) {
   const struct kernel_case *c = b->c;
-  uint32_t x = case_input(b, c->dtype, CASE_DIMS(c->m, c->k));
-  uint32_t w = case_weight(b, VK_UINT8, CASE_DIMS(c->n, c->k / 2));
-  uint32_t scales = case_weight(b, c->dtype, CASE_DIMS(c->k / c->group, c->n));
-  uint32_t y = case_output(b, c->dtype, CASE_DIMS(c->m, c->n));
-  case_node(b, "et_vk.linear_q4gsw.default",
-            CASE_DIMS(x, w, scales, case_int(b, c->group), case_null(b), y));
+  uint32_t x = case_input(b, c->dtype, DIMS(c->m, c->k));
+  uint32_t w = case_weight(b, VK_UINT8, DIMS(c->n, c->k / 2));
+  uint32_t scales = case_weight(b, c->dtype, DIMS(c->k / c->group, c->n));
+  uint32_t y = op_output(&b->t, c->dtype, DIMS(c->m, c->n));
+  op_node(&b->t, "et_vk.linear_q4gsw.default",
+          DIMS(x, w, scales, op_int(&b->t, c->group), op_null(&b->t), y));
   count_product(b, q4_bytes(c));
 }
 
 /* (groups, n) int32: Σ (code - 8) of each group, as the exporter adds them up. */
 static void fill_sums(struct case_builder *b, uint32_t w, uint32_t sums) {
   const struct kernel_case *c = b->c;
-  if (b->err.status != SCONCE_OK) return;
-  const uint8_t *codes = b->g->values[w].tensor.bytes.data;
-  int32_t *out = (int32_t *)(uintptr_t)b->g->values[sums].tensor.bytes.data; /* our own memory */
+  if (b->t.built.status != SCONCE_OK) return;
+  const uint8_t *codes = b->t.graph.values[w].tensor.bytes.data;
+  int32_t *out =
+      (int32_t *)(uintptr_t)b->t.graph.values[sums].tensor.bytes.data; /* our own memory */
   for (uint32_t n = 0; n < c->n; n++)
     for (uint32_t i = 0; i < c->k / 2; i++) {
       uint8_t pair = codes[(size_t)n * (c->k / 2) + i];
@@ -184,51 +102,50 @@ static void fill_sums(struct case_builder *b, uint32_t w, uint32_t sums) {
 static void build_dq8(struct case_builder *b) {
   const struct kernel_case *c = b->c;
   const uint32_t groups = c->k / c->group;
-  uint32_t x = case_input(b, c->dtype, CASE_DIMS(c->m, c->k));
-  uint32_t x_scale = case_input(b, c->dtype, CASE_DIMS(c->m));
-  uint32_t x_zero = case_input(b, VK_INT8, CASE_DIMS(c->m));
-  uint32_t w = case_weight(b, VK_UINT8, CASE_DIMS(c->n, c->k / 2));
-  uint32_t sums = case_weight(b, VK_INT32, CASE_DIMS(groups, c->n));
-  uint32_t scales = case_weight(b, c->dtype, CASE_DIMS(groups, c->n));
-  uint32_t y = case_output(b, c->dtype, CASE_DIMS(c->m, c->n));
+  uint32_t x = case_input(b, c->dtype, DIMS(c->m, c->k));
+  uint32_t x_scale = case_input(b, c->dtype, DIMS(c->m));
+  uint32_t x_zero = case_input(b, VK_INT8, DIMS(c->m));
+  uint32_t w = case_weight(b, VK_UINT8, DIMS(c->n, c->k / 2));
+  uint32_t sums = case_weight(b, VK_INT32, DIMS(groups, c->n));
+  uint32_t scales = case_weight(b, c->dtype, DIMS(groups, c->n));
+  uint32_t y = op_output(&b->t, c->dtype, DIMS(c->m, c->n));
   case_fill(b, x_scale, 0x1p-7);
   fill_sums(b, w, sums);
-  case_node(b, "et_vk.linear_dq8ca_q4gsw.default",
-            CASE_DIMS(x, x_scale, x_zero, w, sums, scales, case_int(b, c->group), case_null(b), y));
+  op_node(&b->t, "et_vk.linear_dq8ca_q4gsw.default",
+          DIMS(x, x_scale, x_zero, w, sums, scales, op_int(&b->t, c->group), op_null(&b->t), y));
   count_product(b, q4_bytes(c));
 }
 
 static void build_linear(struct case_builder *b) {
   const struct kernel_case *c = b->c;
-  uint32_t x = case_input(b, c->dtype, CASE_DIMS(c->m, c->k));
-  uint32_t w = case_weight(b, c->dtype, CASE_DIMS(c->n, c->k));
-  uint32_t y = case_output(b, c->dtype, CASE_DIMS(c->m, c->n));
-  case_node(b, "aten.linear.default", CASE_DIMS(x, w, case_null(b), y));
+  uint32_t x = case_input(b, c->dtype, DIMS(c->m, c->k));
+  uint32_t w = case_weight(b, c->dtype, DIMS(c->n, c->k));
+  uint32_t y = op_output(&b->t, c->dtype, DIMS(c->m, c->n));
+  op_node(&b->t, "aten.linear.default", DIMS(x, w, op_null(&b->t), y));
   count_product(b, (uint64_t)c->n * c->k * vk_dtype_size(c->dtype));
 }
 
 /* x in floats, the weight in bytes. */
 static void build_q8(struct case_builder *b) {
   const struct kernel_case *c = b->c;
-  uint32_t x = case_input(b, c->dtype, CASE_DIMS(c->m, c->k));
-  uint32_t w = case_weight(b, VK_INT8, CASE_DIMS(c->n, c->k));
-  uint32_t scales = case_weight(b, c->dtype, CASE_DIMS(c->n));
-  uint32_t y = case_output(b, c->dtype, CASE_DIMS(c->m, c->n));
-  case_node(b, "aten._weight_int8pack_mm.default", CASE_DIMS(x, w, scales, y));
+  uint32_t x = case_input(b, c->dtype, DIMS(c->m, c->k));
+  uint32_t w = case_weight(b, VK_INT8, DIMS(c->n, c->k));
+  uint32_t scales = case_weight(b, c->dtype, DIMS(c->n));
+  uint32_t y = op_output(&b->t, c->dtype, DIMS(c->m, c->n));
+  op_node(&b->t, "aten._weight_int8pack_mm.default", DIMS(x, w, scales, y));
   count_product(b, (uint64_t)c->n * c->k);
 }
 
 /* Both in bytes, y in floats. */
 static void build_q8ta(struct case_builder *b) {
   const struct kernel_case *c = b->c;
-  uint32_t x = case_input(b, VK_INT8, CASE_DIMS(c->m, c->k));
-  uint32_t w = case_weight(b, VK_INT8, CASE_DIMS(c->n, c->k));
-  uint32_t sums = case_weight(b, VK_INT32, CASE_DIMS(c->n)); /* nobody reads them */
-  uint32_t scales = case_weight(b, c->dtype, CASE_DIMS(c->n));
-  uint32_t y = case_output(b, c->dtype, CASE_DIMS(c->m, c->n));
-  case_node(
-      b, "et_vk.linear_q8ta_q8csw.default",
-      CASE_DIMS(x, case_double(b, 0x1p-7), case_int(b, -3), w, sums, scales, case_null(b), y));
+  uint32_t x = case_input(b, VK_INT8, DIMS(c->m, c->k));
+  uint32_t w = case_weight(b, VK_INT8, DIMS(c->n, c->k));
+  uint32_t sums = case_weight(b, VK_INT32, DIMS(c->n)); /* nobody reads them */
+  uint32_t scales = case_weight(b, c->dtype, DIMS(c->n));
+  uint32_t y = op_output(&b->t, c->dtype, DIMS(c->m, c->n));
+  op_node(&b->t, "et_vk.linear_q8ta_q8csw.default",
+          DIMS(x, op_double(&b->t, 0x1p-7), op_int(&b->t, -3), w, sums, scales, op_null(&b->t), y));
   count_product(b, (uint64_t)c->n * c->k);
 }
 
@@ -237,15 +154,15 @@ static void build_q8ta(struct case_builder *b) {
 static void build_sdpa(struct case_builder *b) {
   const struct kernel_case *c = b->c;
   const uint32_t keys = c->position + c->m, rows = (keys + 63) / 64 * 64;
-  uint32_t q = case_input(b, c->dtype, CASE_DIMS(1, c->m, c->heads, c->dim));
-  uint32_t k = case_input(b, c->dtype, CASE_DIMS(1, c->m, c->kv_heads, c->dim));
-  uint32_t v = case_input(b, c->dtype, CASE_DIMS(1, c->m, c->kv_heads, c->dim));
-  uint32_t k_cache = case_weight(b, c->dtype, CASE_DIMS(1, rows, c->kv_heads, c->dim));
-  uint32_t v_cache = case_weight(b, c->dtype, CASE_DIMS(1, rows, c->kv_heads, c->dim));
-  uint32_t out = case_output(b, c->dtype, CASE_DIMS(1, c->m, c->heads, c->dim));
-  case_node(b, "sdpa_with_kv_cache.default",
-            CASE_DIMS(q, k, v, k_cache, v_cache, case_int(b, c->position), case_int(b, c->m),
-                      case_null(b), case_double(b, 0), case_bool(b, true), case_null(b), out));
+  uint32_t q = case_input(b, c->dtype, DIMS(1, c->m, c->heads, c->dim));
+  uint32_t k = case_input(b, c->dtype, DIMS(1, c->m, c->kv_heads, c->dim));
+  uint32_t v = case_input(b, c->dtype, DIMS(1, c->m, c->kv_heads, c->dim));
+  uint32_t k_cache = case_weight(b, c->dtype, DIMS(1, rows, c->kv_heads, c->dim));
+  uint32_t v_cache = case_weight(b, c->dtype, DIMS(1, rows, c->kv_heads, c->dim));
+  uint32_t out = op_output(&b->t, c->dtype, DIMS(1, c->m, c->heads, c->dim));
+  op_node(&b->t, "sdpa_with_kv_cache.default",
+          DIMS(q, k, v, k_cache, v_cache, op_int(&b->t, c->position), op_int(&b->t, c->m),
+               op_null(&b->t), op_double(&b->t, 0), op_bool(&b->t, true), op_null(&b->t), out));
   b->bytes += 2ull * keys * c->kv_heads * c->dim * vk_dtype_size(c->dtype);
   for (uint32_t i = 0; i < c->m; i++) /* scores and the sum of the values */
     b->flops += 4.0 * c->heads * c->dim * (c->position + i + 1);
@@ -255,18 +172,18 @@ static void build_sdpa(struct case_builder *b) {
 
 static uint32_t norm_of(struct case_builder *b, uint32_t x) {
   const struct kernel_case *c = b->c;
-  uint32_t y = case_tensor(b, c->dtype, CASE_DIMS(c->m, c->k));
-  case_node(b, "et_vk.rms_norm.default",
-            CASE_DIMS(x, case_weight(b, c->dtype, CASE_DIMS(c->k)), case_double(b, 1e-5), y));
+  uint32_t y = op_tensor(&b->t, c->dtype, DIMS(c->m, c->k));
+  op_node(&b->t, "et_vk.rms_norm.default",
+          DIMS(x, case_weight(b, c->dtype, DIMS(c->k)), op_double(&b->t, 1e-5), y));
   return y;
 }
 
 static void project(struct case_builder *b, uint32_t x, uint32_t n, uint32_t y) {
   const struct kernel_case *c = b->c;
-  uint32_t w = case_weight(b, VK_UINT8, CASE_DIMS(n, c->k / 2));
-  uint32_t scales = case_weight(b, c->dtype, CASE_DIMS(c->k / c->group, n));
-  case_node(b, "et_vk.linear_q4gsw.default",
-            CASE_DIMS(x, w, scales, case_int(b, c->group), case_null(b), y));
+  uint32_t w = case_weight(b, VK_UINT8, DIMS(n, c->k / 2));
+  uint32_t scales = case_weight(b, c->dtype, DIMS(c->k / c->group, n));
+  op_node(&b->t, "et_vk.linear_q4gsw.default",
+          DIMS(x, w, scales, op_int(&b->t, c->group), op_null(&b->t), y));
   b->bytes += (uint64_t)n * c->k / 2 + (uint64_t)n * (c->k / c->group) * vk_dtype_size(c->dtype);
   b->flops += 2.0 * c->m * n * c->k;
 }
@@ -274,54 +191,54 @@ static void project(struct case_builder *b, uint32_t x, uint32_t n, uint32_t y) 
 /* Queries, keys and values, n rows together. */
 static void build_join(struct case_builder *b) {
   const struct kernel_case *c = b->c;
-  uint32_t x = norm_of(b, case_input(b, c->dtype, CASE_DIMS(c->m, c->k)));
+  uint32_t x = norm_of(b, case_input(b, c->dtype, DIMS(c->m, c->k)));
   const uint32_t kv = c->n / 6, rows[] = {c->n - 2 * kv, kv, kv};
   for (int i = 0; i < 3; i++)
-    project(b, x, rows[i], case_output(b, c->dtype, CASE_DIMS(c->m, rows[i])));
+    project(b, x, rows[i], op_output(&b->t, c->dtype, DIMS(c->m, rows[i])));
 }
 
 static void build_swiglu(struct case_builder *b) {
   const struct kernel_case *c = b->c;
-  uint32_t x = norm_of(b, case_input(b, c->dtype, CASE_DIMS(c->m, c->k))), t[4];
-  for (int i = 0; i < 4; i++) t[i] = case_tensor(b, c->dtype, CASE_DIMS(c->m, c->n));
-  uint32_t y = case_output(b, c->dtype, CASE_DIMS(c->m, c->n));
+  uint32_t x = norm_of(b, case_input(b, c->dtype, DIMS(c->m, c->k))), t[4];
+  for (int i = 0; i < 4; i++) t[i] = op_tensor(&b->t, c->dtype, DIMS(c->m, c->n));
+  uint32_t y = op_output(&b->t, c->dtype, DIMS(c->m, c->n));
   project(b, x, c->n, t[0]);
-  case_node(b, "aten.sigmoid.default", CASE_DIMS(t[0], t[1]));
-  case_node(b, "aten.mul.Tensor", CASE_DIMS(t[0], t[1], t[2]));
+  op_node(&b->t, "aten.sigmoid.default", DIMS(t[0], t[1]));
+  op_node(&b->t, "aten.mul.Tensor", DIMS(t[0], t[1], t[2]));
   project(b, x, c->n, t[3]);
-  case_node(b, "aten.mul.Tensor", CASE_DIMS(t[2], t[3], y));
+  op_node(&b->t, "aten.mul.Tensor", DIMS(t[2], t[3], y));
 }
 
 static void build_residual(struct case_builder *b) {
   const struct kernel_case *c = b->c;
-  uint32_t x = case_input(b, c->dtype, CASE_DIMS(c->m, c->k));
-  uint32_t rest = case_input(b, c->dtype, CASE_DIMS(c->m, c->n));
-  uint32_t y = case_tensor(b, c->dtype, CASE_DIMS(c->m, c->n));
-  uint32_t sum = case_output(b, c->dtype, CASE_DIMS(c->m, c->n));
+  uint32_t x = case_input(b, c->dtype, DIMS(c->m, c->k));
+  uint32_t rest = case_input(b, c->dtype, DIMS(c->m, c->n));
+  uint32_t y = op_tensor(&b->t, c->dtype, DIMS(c->m, c->n));
+  uint32_t sum = op_output(&b->t, c->dtype, DIMS(c->m, c->n));
   project(b, x, c->n, y);
-  case_node(b, "aten.add.Tensor", CASE_DIMS(rest, y, case_int(b, 1), sum));
+  op_node(&b->t, "aten.add.Tensor", DIMS(rest, y, op_int(&b->t, 1), sum));
 }
 
 /* One token, its queries and its key turned. */
 static void build_step(struct case_builder *b) {
   const struct kernel_case *c = b->c;
   const uint32_t keys = c->position + 1, rows = (keys + 63) / 64 * 64;
-  uint32_t q = case_input(b, c->dtype, CASE_DIMS(1, 1, c->heads, c->dim));
-  uint32_t k = case_input(b, c->dtype, CASE_DIMS(1, 1, c->kv_heads, c->dim));
-  uint32_t v = case_input(b, c->dtype, CASE_DIMS(1, 1, c->kv_heads, c->dim));
-  uint32_t cosine = case_input(b, c->dtype, CASE_DIMS(1, c->dim / 2));
-  uint32_t sine = case_input(b, c->dtype, CASE_DIMS(1, c->dim / 2));
-  uint32_t k_cache = case_weight(b, c->dtype, CASE_DIMS(1, rows, c->kv_heads, c->dim));
-  uint32_t v_cache = case_weight(b, c->dtype, CASE_DIMS(1, rows, c->kv_heads, c->dim));
-  uint32_t turned[] = {case_tensor(b, c->dtype, CASE_DIMS(1, 1, c->heads, c->dim)),
-                       case_tensor(b, c->dtype, CASE_DIMS(1, 1, c->kv_heads, c->dim))};
-  uint32_t out = case_output(b, c->dtype, CASE_DIMS(1, 1, c->heads, c->dim));
-  case_node(b, "et_vk.apply_rotary_emb.default",
-            CASE_DIMS(q, k, cosine, sine, case_list(b, turned, 2)));
-  case_node(b, "sdpa_with_kv_cache.default",
-            CASE_DIMS(turned[0], turned[1], v, k_cache, v_cache, case_int(b, c->position),
-                      case_int(b, 1), case_null(b), case_double(b, 0), case_bool(b, true),
-                      case_null(b), out));
+  uint32_t q = case_input(b, c->dtype, DIMS(1, 1, c->heads, c->dim));
+  uint32_t k = case_input(b, c->dtype, DIMS(1, 1, c->kv_heads, c->dim));
+  uint32_t v = case_input(b, c->dtype, DIMS(1, 1, c->kv_heads, c->dim));
+  uint32_t cosine = case_input(b, c->dtype, DIMS(1, c->dim / 2));
+  uint32_t sine = case_input(b, c->dtype, DIMS(1, c->dim / 2));
+  uint32_t k_cache = case_weight(b, c->dtype, DIMS(1, rows, c->kv_heads, c->dim));
+  uint32_t v_cache = case_weight(b, c->dtype, DIMS(1, rows, c->kv_heads, c->dim));
+  uint32_t turned[] = {op_tensor(&b->t, c->dtype, DIMS(1, 1, c->heads, c->dim)),
+                       op_tensor(&b->t, c->dtype, DIMS(1, 1, c->kv_heads, c->dim))};
+  uint32_t out = op_output(&b->t, c->dtype, DIMS(1, 1, c->heads, c->dim));
+  op_node(&b->t, "et_vk.apply_rotary_emb.default",
+          DIMS(q, k, cosine, sine, op_list(&b->t, turned, 2)));
+  op_node(&b->t, "sdpa_with_kv_cache.default",
+          DIMS(turned[0], turned[1], v, k_cache, v_cache, op_int(&b->t, c->position),
+               op_int(&b->t, 1), op_null(&b->t), op_double(&b->t, 0), op_bool(&b->t, true),
+               op_null(&b->t), out));
   b->bytes += 2ull * keys * c->kv_heads * c->dim * vk_dtype_size(c->dtype);
   b->flops += 4.0 * c->heads * c->dim * keys;
 }
@@ -352,7 +269,8 @@ static const struct {
 static const struct {
   uint32_t m;
   bool quick;
-} rows_of_x[] = {{1, true}, {4, false}, {8, false}, {64, true}, {512, false}};
+} rows_of_x[] = {{1, true},   {4, false}, {8, false},   {16, true},
+                 {32, false}, {64, true}, {128, false}, {512, false}};
 static const struct {
   uint32_t heads, kv_heads, dim, m, position;
   bool quick;
@@ -361,7 +279,8 @@ static const struct {
     {32, 8, 64, 1, 16, true},      {32, 8, 64, 1, 512, true},     {32, 8, 64, 1, 2048, false},
     {32, 8, 64, 1, 8000, false},   {32, 8, 64, 8, 512, false},    {32, 8, 64, 8, 8000, false},
     {32, 8, 64, 128, 0, false},    {32, 8, 64, 128, 2048, false}, {32, 8, 64, 512, 0, false},
-    {32, 8, 64, 512, 2048, false}, {32, 8, 64, 128, 8000, false},
+    {32, 8, 64, 512, 2048, false}, {32, 8, 64, 128, 8000, false}, {32, 8, 64, 512, 6000, false},
+    {32, 8, 64, 2048, 0, false},   {32, 8, 64, 4, 8000, false},
 };
 static const struct case_dtype dtypes[] = {{VK_FLOAT32, "f32", 1e-4}, {VK_FLOAT16, "f16", 2e-3}};
 enum { FROM_MATRIX = 64, GROUP = 32 };
@@ -429,7 +348,9 @@ static const struct {
 
 static sconce_status each_fusion(size_t t, visit *each, void *user, sconce_error *err) {
   for (size_t i = 0; i < COUNT(fusions); i++)
-    for (size_t r = 0; rows_of_x[r].m <= 8; r++) { /* beyond that the parts run */
+    for (size_t r = 0; r < COUNT(rows_of_x); r++) {
+      if (rows_of_x[r].m > 8 && fusions[i].build != build_swiglu)
+        continue; /* linear_q4gsw's rows */
       struct kernel_case c = {.build = fusions[i].build,
                               .op = "sconce.linear_q4",
                               .n_tables = 3,
@@ -439,6 +360,7 @@ static sconce_status each_fusion(size_t t, visit *each, void *user, sconce_error
                               .k = fusions[i].k,
                               .n = fusions[i].n,
                               .group = GROUP,
+                              .matrix = rows_of_x[r].m >= FROM_MATRIX,
                               .quick = t == 0 && fusions[i].quick && rows_of_x[r].quick,
                               .tolerance = dtypes[t].tolerance};
       snprintf(c.name, sizeof c.name, "%s %ux%u m=%u %s", fusions[i].name, c.k, c.n, c.m,

@@ -37,18 +37,18 @@ static uint32_t side_out(const struct kernel_case *c) {
 }
 
 static uint32_t pair(struct case_builder *b, uint32_t number) {
-  return case_list(b, CASE_DIMS(case_int(b, number), case_int(b, number)));
+  return op_list(&b->t, DIMS(op_int(&b->t, number), op_int(&b->t, number)));
 }
 
 static void convolve(struct case_builder *b, uint32_t y) {
   const struct kernel_case *c = b->c;
   const uint64_t out = side_out(c), size = vk_dtype_size(c->dtype);
-  uint32_t x = case_input(b, c->dtype, CASE_DIMS(1, c->k, c->side, c->side));
-  uint32_t w = case_weight(b, c->dtype, CASE_DIMS(c->n, c->k / c->groups, c->kernel, c->kernel));
-  uint32_t bias = case_weight(b, c->dtype, CASE_DIMS(c->n));
-  case_node(b, "aten.convolution.default",
-            CASE_DIMS(x, w, bias, pair(b, c->stride), pair(b, c->kernel / 2), pair(b, 1),
-                      case_bool(b, false), pair(b, 0), case_int(b, c->groups), y));
+  uint32_t x = case_input(b, c->dtype, DIMS(1, c->k, c->side, c->side));
+  uint32_t w = case_weight(b, c->dtype, DIMS(c->n, c->k / c->groups, c->kernel, c->kernel));
+  uint32_t bias = case_weight(b, c->dtype, DIMS(c->n));
+  op_node(&b->t, "aten.convolution.default",
+          DIMS(x, w, bias, pair(b, c->stride), pair(b, c->kernel / 2), pair(b, 1),
+               op_bool(&b->t, false), pair(b, 0), op_int(&b->t, c->groups), y));
   const uint64_t weights = (uint64_t)c->n * (c->k / c->groups) * c->kernel * c->kernel;
   b->bytes += (weights + (uint64_t)c->k * c->side * c->side) * size;
   b->flops += 2.0 * (double)(weights * out * out);
@@ -56,20 +56,19 @@ static void convolve(struct case_builder *b, uint32_t y) {
 
 static void build_conv(struct case_builder *b) {
   const uint32_t out = side_out(b->c);
-  convolve(b, case_output(b, b->c->dtype, CASE_DIMS(1, b->c->n, out, out)));
+  convolve(b, op_output(&b->t, b->c->dtype, DIMS(1, b->c->n, out, out)));
 }
 
 /* … + rest, relu. */
 static void build_block(struct case_builder *b) {
   const enum vk_dtype dtype = b->c->dtype;
   const uint32_t n = b->c->n, out = side_out(b->c);
-  uint32_t y = case_tensor(b, dtype, CASE_DIMS(1, n, out, out));
-  uint32_t rest = case_input(b, dtype, CASE_DIMS(1, n, out, out));
-  uint32_t sum = case_tensor(b, dtype, CASE_DIMS(1, n, out, out));
+  uint32_t y = op_tensor(&b->t, dtype, DIMS(1, n, out, out));
+  uint32_t rest = case_input(b, dtype, DIMS(1, n, out, out));
+  uint32_t sum = op_tensor(&b->t, dtype, DIMS(1, n, out, out));
   convolve(b, y);
-  case_node(b, "aten.add.Tensor", CASE_DIMS(y, rest, case_int(b, 1), sum));
-  case_node(b, "aten.relu.default",
-            CASE_DIMS(sum, case_output(b, dtype, CASE_DIMS(1, n, out, out))));
+  op_node(&b->t, "aten.add.Tensor", DIMS(y, rest, op_int(&b->t, 1), sum));
+  op_node(&b->t, "aten.relu.default", DIMS(sum, op_output(&b->t, dtype, DIMS(1, n, out, out))));
 }
 
 sconce_status cases_conv(const struct case_dtype *dtype,

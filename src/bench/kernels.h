@@ -3,23 +3,20 @@
 #ifndef BENCH_KERNELS_H
 #define BENCH_KERNELS_H
 
-#include "graph/graph.h"
 #include "sconce_dev.h"
+#include "trial/op.h"
 
-enum { CASE_BORDERS = 16, CASE_ROWS = 32 };
+enum { CASE_ROWS = 32 };
 
 struct kernel_case;
 
-/* What a build function fills. The first error stays and makes all later calls do nothing. */
+/* What a build function fills: the graph, and what one run of it costs. */
 struct case_builder {
-  struct graph *g;
+  struct op_test t;
   const struct kernel_case *c;
-  uint32_t inputs[CASE_BORDERS], outputs[CASE_BORDERS];
   uint32_t random;
   uint64_t bytes; /* that one run cannot help reading: weights and scales, live keys and values */
   double flops;   /* of one run, a multiply-add is two */
-  struct value none; /* what goes to a value that could not be made */
-  sconce_error err;
 };
 
 struct kernel_case {
@@ -62,26 +59,13 @@ double measure_error(enum vk_dtype dtype, const void *got, const void *want, uin
 
 /* ---- for build functions --------------------------------------------------------------------- */
 
-#define CASE_DIMS(...)                                                                             \
-  (const uint32_t[]){__VA_ARGS__}, (uint32_t)(sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
-
-/* Tensors; inputs, weights and caches get random elements: floats from -1 to 1, any bytes; 32-bit
- * integers are 0. */
+/* Tensors with random elements: floats from -1 to 1, any bytes; 32-bit integers are 0. The rest of
+ * a graph is made with trial/op.h. */
 uint32_t case_input(struct case_builder *b, enum vk_dtype dtype, const uint32_t *dims,
                     uint32_t rank);
 uint32_t case_weight(struct case_builder *b, enum vk_dtype dtype, const uint32_t *dims,
                      uint32_t rank);
-uint32_t case_tensor(struct case_builder *b, enum vk_dtype dtype, const uint32_t *dims,
-                     uint32_t rank);
-uint32_t case_output(struct case_builder *b, enum vk_dtype dtype, const uint32_t *dims,
-                     uint32_t rank);
 /* Every element of a float input becomes this. */
 void case_fill(struct case_builder *b, uint32_t id, double value);
-uint32_t case_null(struct case_builder *b);
-uint32_t case_int(struct case_builder *b, int64_t i);
-uint32_t case_double(struct case_builder *b, double d);
-uint32_t case_bool(struct case_builder *b, bool value);
-uint32_t case_list(struct case_builder *b, const uint32_t *ids, uint32_t n); /* a ValueList */
-void case_node(struct case_builder *b, const char *name, const uint32_t *args, uint32_t n);
 
 #endif

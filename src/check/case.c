@@ -22,6 +22,7 @@ static sconce_status check_output(struct check_run *run, struct json spec, uint3
   sconce_tensor got, want;
   struct check_rule rule;
   read_rule(spec, &rule);
+  rule.scale = run->scale;
   TRY(check_shape(spec, &want, err));
   TRY(check_file(run, spec, &want, err));
   TRY(sconce_state_output(run->state, i, &got, err));

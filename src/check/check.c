@@ -219,8 +219,8 @@ static sconce_status run_all(struct check *c, sconce_error *err) {
   else if (os_folder_is(desc->path))
     TRY(search(c, desc->path, err));
   else
-    return fail(err, SCONCE_BAD_ARGUMENT, "%s: no folder, and no golden is given for it",
-                desc->path);
+    return fail(err, SCONCE_BAD_ARGUMENT,
+                "%s: there is no such folder, and no golden is given for it", desc->path);
   TRY(sorted(c, &all, err));
   for (size_t i = 0; i < c->n_found; i++)
     TRY(all[i]->pte ? run_golden(c, all[i], err) : run_case(c, all[i]->path, err));

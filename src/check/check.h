@@ -17,7 +17,11 @@ struct check_rule {
   double atol, rtol;        /* wrong iff |d| > atol and |d| / max(|want|, 1e-6) > rtol; rtol 0: no
                                relative error saves an element */
   double nrmse, tail_nrmse; /* |got - want| / |want| of all, and of the last row; 0: not asked */
+  double scale;             /* an error below this part of the largest |want| is none; CHECK_FAST */
 };
+
+/* What products in f16 are held to, where the device's precision is fast. */
+#define CHECK_FAST 2e-3
 
 struct check_worst {
   double abs, rel;
@@ -42,6 +46,7 @@ struct check_run {
   sconce_method *method;
   sconce_state *state;
   uint32_t calls;
+  double scale; /* of every rule: 0, or CHECK_FAST */
   struct check_worst worst;
 };
 

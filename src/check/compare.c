@@ -135,6 +135,15 @@ static double error_of(double got, double want) {
   return got == want ? 0 : INFINITY;
 }
 
+static double largest(const sconce_tensor *t) {
+  double most = 0;
+  for (uint64_t i = 0, n = numel_of(t); i < n; i++) {
+    const double size = fabs(check_element(t, i));
+    if (isfinite(size) && size > most) most = size;
+  }
+  return most;
+}
+
 static bool is_wrong(const struct check_rule *rule, double error, double want) {
   if (isinf(error)) return true;
   if (!rule->elements || error <= rule->atol) return false;
@@ -193,6 +202,11 @@ sconce_status check_compare(const sconce_tensor *got, const sconce_tensor *want,
                             sconce_error *err) {
   TRY(check_shapes(got, want, err));
   if (!check_is_float(want->dtype)) return compare_integers(got, want, worst, err);
+  struct check_rule scaled = *rule;
+  if (rule->scale > 0) scaled.atol = fmax(rule->atol, rule->scale * largest(want));
+  if (rule->nrmse > 0) scaled.nrmse = fmax(rule->nrmse, rule->scale);
+  if (rule->tail_nrmse > 0) scaled.tail_nrmse = fmax(rule->tail_nrmse, rule->scale);
+  rule = &scaled;
   TRY(compare_elements(got, want, rule, worst, err));
   TRY(compare_norm(got, want, "nrmse", 0, rule->nrmse, err));
   uint64_t n = numel_of(want), row = want->rank ? want->dims[want->rank - 1] : 1;

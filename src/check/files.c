@@ -10,6 +10,7 @@
 
 void check_run_init(struct check_run *run, sconce_device *device) {
   *run = (struct check_run){.device = device, .folder = ""};
+  if (sconce_device_describe(device)->fast) run->scale = CHECK_FAST;
   arena_init(&run->arena, &device->allocator);
 }
 

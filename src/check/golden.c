@@ -88,7 +88,7 @@ static sconce_status compare_output(struct check_golden *g, struct json spec, sc
                 want.size, g->blob.size);
   want.data = part.data;
   TRY(sconce_state_output(g->run->state, 0, &got, err));
-  struct check_rule rule = {.elements = true, .atol = g->tolerance};
+  struct check_rule rule = {.elements = true, .atol = g->tolerance, .scale = g->run->scale};
   return check_compare(&got, &want, &rule, &g->run->worst, err);
 }
 

@@ -19,14 +19,18 @@ static bool is_seen(const struct op *here, const struct kernel *const *at) {
   return false;
 }
 
-void tables_each(void (*each)(void *user, const struct kernel *row), void *user) {
-  for (const struct kernel *row = probe_kernels; row->name; row++) each(user, row);
+void tables_of_operators(void (*each)(void *user, const struct kernel *row), void *user) {
   for (const struct op *const *family = op_families; *family; family++)
     for (const struct op *op = *family; op->name; op++)
       for (const struct kernel *const *table = op->tables; table && *table; table++) {
         if (is_seen(op, table)) continue;
         for (const struct kernel *row = *table; row->name; row++) each(user, row);
       }
+}
+
+void tables_each(void (*each)(void *user, const struct kernel *row), void *user) {
+  for (const struct kernel *row = probe_kernels; row->name; row++) each(user, row);
+  tables_of_operators(each, user);
 }
 
 struct check {
@@ -55,10 +59,12 @@ sconce_status sconce_check_kernels(const sconce_device_desc *desc, bool null_ada
     open.library = desc->library;
     open.disable = desc->disable;
     open.limits = desc->limits;
+    open.precision = desc->precision;
     open.allocator = desc->allocator;
     open.log = desc->log;
     if (!null_adapter) open.adapter = desc->adapter;
   }
+  if (!open.precision) open.precision = "fast"; /* all rows */
   TRY(gpu_open(&gpu, &open, err));
   struct check check = {gpu, each, user};
   tables_each(check_row, &check);

@@ -5,6 +5,8 @@
 #include "graph/kernel.h"
 
 /* Calls each for every row; a table that operators share comes once. */
+void tables_of_operators(void (*each)(void *user, const struct kernel *row), void *user);
+/* …and for the device's probes. */
 void tables_each(void (*each)(void *user, const struct kernel *row), void *user);
 
 #endif

@@ -106,7 +106,7 @@ static sconce_tensor row_of(const sconce_tensor *out, uint32_t vocab, uint32_t r
 /* Rows of the output that end with token `end` against those rows of the golden. */
 static sconce_status compare_rows(struct check_golden *g, struct call *c, const sconce_tensor *out,
                                   uint32_t rows, uint32_t end, sconce_error *err) {
-  struct check_rule rule = {.elements = true, .atol = g->tolerance};
+  struct check_rule rule = {.elements = true, .atol = g->tolerance, .scale = g->run->scale};
   for (uint32_t r = 0; r < rows && r < end; r++) {
     uint32_t token = end - rows + r, first = c->n - c->rows;
     if (rows > end || token < first) continue;
@@ -156,7 +156,7 @@ static sconce_status compare_top(struct check_golden *g, const struct call *c,
   uint32_t top, i = 0, id = 0, best = 0;
   double logit, first = 0, second = -INFINITY;
   TRY(find_top(row, &top, err));
-  struct check_rule rule = {.elements = true, .atol = g->tolerance};
+  struct check_rule rule = {.elements = true, .atol = g->tolerance, .scale = g->run->scale};
   struct json_walk w;
   for (json_begin(&w, c->top5); json_next(&w); i++) {
     TRY(read_pair(w.value, c->vocab, &id, &logit, err));
@@ -171,7 +171,8 @@ static sconce_status compare_top(struct check_golden *g, const struct call *c,
       return status;
     }
   }
-  if (i > 0 && top != best && first - second > 2 * g->tolerance)
+  const double tolerated = fmax(g->tolerance, g->run->scale * fabs(first));
+  if (i > 0 && top != best && first - second > 2 * tolerated)
     return fail(err, SCONCE_WRONG_RESULT,
                 "the top token is %" PRIu32 " with %.6g, want %" PRIu32 " with %.6g", top,
                 check_element(row, top), best, first);
