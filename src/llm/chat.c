@@ -169,6 +169,7 @@ const char *sconce_chat_family_name(size_t i) { return i < N_FAMILIES ? families
 /* ---- choosing -------------------------------------------------------------------------------- */
 
 const char *sconce_chat_family(const sconce_tokenizer *t) {
+  if (!t) return "plain";
   const char *template = t->info.chat_template;
   if (template) {
     if (strstr(template, "<|start_header_id|>")) return "llama3";

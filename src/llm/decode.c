@@ -7,12 +7,13 @@ static const struct piece *piece_of(const sconce_tokenizer *t, int32_t id) {
 }
 
 const char *sconce_tokenizer_piece(const sconce_tokenizer *t, int32_t id, size_t *size) {
-  const struct piece *piece = piece_of(t, id);
+  const struct piece *piece = t ? piece_of(t, id) : NULL;
   *size = piece ? piece->text.size : 0;
   return *size ? piece->text.data : "";
 }
 
 int32_t sconce_tokenizer_special(const sconce_tokenizer *t, const char *text) {
+  if (!t || !text) return -1;
   for (uint32_t pass = 0; pass < N_ADDED_PASSES; pass++) {
     int32_t id = matcher_find(&t->added[pass][true], text_of(text));
     if (id >= 0) return id;
@@ -23,7 +24,7 @@ int32_t sconce_tokenizer_special(const sconce_tokenizer *t, const char *text) {
 }
 
 bool sconce_tokenizer_is_special(const sconce_tokenizer *t, int32_t id) {
-  const struct piece *piece = piece_of(t, id);
+  const struct piece *piece = t ? piece_of(t, id) : NULL;
   return piece && piece->type == PIECE_CONTROL;
 }
 
@@ -31,7 +32,7 @@ bool sconce_tokenizer_is_end(const sconce_tokenizer *t, int32_t id) {
   static const char *const names[] = {"<|eot_id|>",    "<|eom_id|>",    "<|end_of_text|>",
                                       "<|im_end|>",    "<|endoftext|>", "</s>",
                                       "<end_of_turn>", "<|end|>",       "<eos>"};
-  if (id < 0) return false;
+  if (!t || id < 0) return false;
   if (id == t->info.eos) return true;
   const struct piece *piece = piece_of(t, id);
   if (!piece || piece->type != PIECE_CONTROL) return false;
@@ -105,6 +106,8 @@ const char *sconce_stream_end(sconce_stream *s, size_t *size) {
 sconce_status sconce_tokenizer_decode(sconce_tokenizer *t, const int32_t *ids, size_t n_ids,
                                       uint32_t flags, const char **text, size_t *size,
                                       sconce_error *err) {
+  if (!t || !text || !size || (!ids && n_ids))
+    return fail(err, SCONCE_BAD_ARGUMENT, "tokenizer, ids, text or size is NULL");
   sconce_stream s = {.tokenizer = t, .flags = flags};
   *text = "";
   *size = 0;

@@ -45,6 +45,7 @@ static sconce_status check_desc(const sconce_sampler_desc *d, sconce_error *err)
 
 sconce_status sconce_sampler_open(sconce_sampler **out, const sconce_sampler_desc *desc,
                                   sconce_error *err) {
+  if (!out || !desc) return fail(err, SCONCE_BAD_ARGUMENT, "out or desc is NULL");
   *out = NULL;
   TRY(check_desc(desc, err));
   struct arena arena;
@@ -256,6 +257,8 @@ static uint32_t pick(sconce_sampler *s, uint32_t best, uint64_t position) {
 sconce_status sconce_sampler_choose(sconce_sampler *s, const float *logits, uint64_t position,
                                     const int32_t *history, size_t n_history, sconce_choice *out,
                                     sconce_error *err) {
+  if (!s || !logits || !out)
+    return fail(err, SCONCE_BAD_ARGUMENT, "sampler, logits or out is NULL");
   uint32_t n = s->desc.n_vocab;
   *out = (sconce_choice){.id = -1};
   for (uint32_t i = 0; i < n; i++) s->x[i] = isnan(logits[i]) ? -INFINITY : logits[i];

@@ -2,41 +2,10 @@
 #include "llm/session.h"
 
 #include "base/half.h"
+#include "base/os.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-/* ---- calls ----------------------------------------------------------------------------------- */
-
-/* The oldest call under way: waits for it, or asks. */
-static sconce_status finish_call(sconce_session *s, bool block, bool *done, sconce_error *err) {
-  *done = true;
-  return block ? sconce_state_wait(s->state, err) : sconce_state_poll(s->state, done, err);
-}
-
-enum { AHEAD = 2 }; /* on an H200 more calls in flight were no faster */
-
-/* Ends the work ahead: what was begun still runs, and rows past the timeline are overwritten before
- * they are attended. Waiting for the few calls there are keeps their staging buffers; where nobody
- * may wait they are given up. */
-static void halt(sconce_session *s) {
-  if (s->n_running) sconce_state_cancel(s->state);
-  s->n_running = 0;
-  if (s->n_ahead == 0) return;
-  sconce_error ignored;
-  while (s->n_ahead && sconce_state_wait(s->state, &ignored) == SCONCE_OK) s->n_ahead--;
-  if (s->n_ahead) sconce_state_cancel(s->state);
-  s->n_ahead = 0;
-  s->computed = s->begun < s->info.position ? s->begun : s->info.position;
-}
-
-/* The same where the timeline goes on from here: the last id's logits were left on the device, so
- * it is computed again. */
-static void halt_here(sconce_session *s) {
-  if (s->n_ahead == 0) return;
-  halt(s);
-  if (s->computed == s->info.position) s->computed--;
-}
 
 /* ---- a lost device --------------------------------------------------------------------------- */
 
@@ -46,8 +15,12 @@ void session_look(sconce_session *s) {
   const uint32_t losses = sconce_state_losses(s->state);
   if (losses == s->losses) return;
   s->losses = losses;
-  const uint32_t held = s->n_ahead && s->begun < s->info.position ? s->begun : s->computed;
-  s->n_ahead = s->n_running = 0;
+  const uint32_t chosen = s->info.position + s->ready;
+  const uint32_t held = s->ready                          ? chosen - 1
+                        : s->n_ahead && s->begun < chosen ? s->begun
+                                                          : s->computed;
+  s->n_ahead = s->n_running = s->guessed = s->begun = 0;
+  s->chain_ns = 0;
   if (held > s->replay) s->replay = held;
   s->computed = 0;
 }
@@ -61,9 +34,9 @@ bool session_recovered(sconce_session *s, sconce_status status, sconce_error *er
   return true;
 }
 
-static void note_call(sconce_session *s, uint32_t from, uint32_t n) {
+void session_note_call(sconce_session *s, uint32_t from, uint32_t n, uint32_t guessed) {
   memset(s->starts + from, 0, n);
-  s->starts[from] = 1;
+  s->starts[from] = guessed && guessed <= UINT8_MAX ? (uint8_t)guessed : 1;
 }
 
 /* How many of the next ids go into one call. */
@@ -75,9 +48,7 @@ static uint32_t next_chunk(const sconce_session *s) {
   return n;
 }
 
-/* The method's inputs: n ids of the timeline from `first` on; n 0: the one that the device chose.
- */
-static sconce_status set_inputs(sconce_session *s, uint32_t first, uint32_t n, sconce_error *err) {
+sconce_status session_set_inputs(sconce_session *s, uint32_t first, uint32_t n, sconce_error *err) {
   const uint32_t steps = n ? n : 1, count = s->many_positions ? steps : 1;
   sconce_tensor ids = {SCONCE_INT32, 2, {1, n}, s->ids + first, 4 * (size_t)n};
   if (n) TRY(sconce_state_set_input(s->state, 0, &ids, err));
@@ -194,6 +165,9 @@ static sconce_status init(sconce_session *s, const sconce_session_desc *desc, sc
     return fail(err, SCONCE_NO_MEMORY, "no memory for %u logits", s->info.n_vocab);
   s->host_chooses = desc->host_chooses;
   TRY(set_sampler(s, &desc->sampler, err));
+  const sconce_method_info *info = sconce_method_describe(s->method);
+  const uint32_t rows = info->dynamic[0] ? info->max_rows : 1;
+  lookup_init(&s->lookup, desc->lookup, rows < s->info.chunk ? rows : s->info.chunk);
   return sconce_state_open(&s->state, s->method, err);
 }
 
@@ -201,7 +175,7 @@ sconce_status sconce_session_set_sampler(sconce_session *s, const sconce_sampler
                                          sconce_error *err) {
   TRY(session_idle(s, err));
   if (!desc) return fail(err, SCONCE_BAD_ARGUMENT, "desc is NULL");
-  halt_here(s);
+  session_halt_here(s);
   return set_sampler(s, desc, err);
 }
 
@@ -288,33 +262,51 @@ static sconce_status check_ids(const sconce_session *s, const int32_t *ids, size
   return SCONCE_OK;
 }
 
-static sconce_status keep_logits(sconce_session *s, sconce_error *err) {
+/* Row i of the logits that the last call gave, from the end: 0 is the last. */
+sconce_status session_read_logits(sconce_session *s, uint32_t i, sconce_error *err) {
   sconce_tensor t;
   TRY(sconce_state_output(s->state, 0, &t, err));
   size_t n = s->info.n_vocab, row = n * sconce_dtype_size(t.dtype);
-  if (t.size < row || !t.data)
+  if (t.size < row * (i + 1) || !t.data)
     return fail(err, SCONCE_GPU_ERROR, "%zu bytes of logits, a row has %zu", t.size, row);
-  const uint8_t *last = (const uint8_t *)t.data + (t.size - row);
+  const uint8_t *bytes = (const uint8_t *)t.data + (t.size - row * (i + 1));
   if (t.dtype == SCONCE_FLOAT32) {
-    memcpy(s->logits, last, row);
-  } else {
-    for (size_t i = 0; i < n; i++) {
-      uint16_t half;
-      memcpy(&half, last + 2 * i, 2);
-      s->logits[i] = half_to_float(half);
-    }
+    memcpy(s->logits, bytes, row);
+    return SCONCE_OK;
   }
+  for (size_t k = 0; k < n; k++) {
+    uint16_t half;
+    memcpy(&half, bytes + 2 * k, 2);
+    s->logits[k] = half_to_float(half);
+  }
+  return SCONCE_OK;
+}
+
+static sconce_status keep_logits(sconce_session *s, sconce_error *err) {
+  TRY(session_read_logits(s, s->n_padded, err));
   s->logits_at = s->info.position;
   return SCONCE_OK;
 }
 
+/* A call that had guesses is made again with as many ids, whatever they are: their rows of the
+ * caches are overwritten before they are attended, as those of wrong guesses were. */
+static uint32_t pad_chunk(sconce_session *s, uint32_t n) {
+  const uint32_t had = s->computed < s->replay ? s->starts[s->computed] : 0;
+  if (had <= n || had > s->info.chunk || had > s->room - s->computed) return 0;
+  for (uint32_t i = s->info.position + s->ready; i < s->computed + had; i++) s->ids[i] = 0;
+  return had - n;
+}
+
 /* Begins a call with the next ids that the caches lack; only the last row of logits is wanted. */
 static sconce_status begin_chunk(sconce_session *s, sconce_error *err) {
-  const uint32_t left = s->info.position - s->computed, n = next_chunk(s);
+  const uint32_t left = s->info.position - s->computed, n = next_chunk(s), more = pad_chunk(s, n);
   s->logits_at = 0;
-  TRY(set_inputs(s, s->computed, n, err));
-  TRY(sconce_state_begin(s->state, &(sconce_call){.keep_outputs = n < left, .last_rows = 1}, err));
-  note_call(s, s->computed, n);
+  s->n_padded = more;
+  TRY(session_set_inputs(s, s->computed, n + more, err));
+  TRY(sconce_state_begin(s->state, &(sconce_call){.keep_outputs = n < left, .last_rows = 1 + more},
+                         err));
+  session_note_call(s, s->computed, n, more ? n + more : 0);
+  s->began_ns = os_clock_ns();
   s->n_running = n;
   return SCONCE_OK;
 }
@@ -326,10 +318,11 @@ sconce_status session_compute(sconce_session *s, bool block, bool *done, sconce_
   if (!s->n_running) TRY(session_check_cancel(s, err));
   bool through = true;
   sconce_status status = s->n_running ? SCONCE_OK : begin_chunk(s, err);
-  if (status == SCONCE_OK) status = finish_call(s, block, &through, err);
+  if (status == SCONCE_OK) status = session_finish_call(s, block, &through, err);
   if (status != SCONCE_OK) s->n_running = 0;
   if (status != SCONCE_OK && session_recovered(s, status, err)) return SCONCE_OK; /* and again */
   if (status != SCONCE_OK || !through) return status;
+  if (s->n_running == 1) lookup_time(&s->lookup, 1, os_clock_ns() - s->began_ns);
   s->computed += s->n_running;
   s->n_running = s->recoveries = 0;
   *done = s->computed == s->info.position;
@@ -338,7 +331,7 @@ sconce_status session_compute(sconce_session *s, bool block, bool *done, sconce_
 
 sconce_status session_sync(sconce_session *s, bool block, bool *done, sconce_error *err) {
   session_look(s);
-  halt_here(s);
+  session_halt_here(s);
   do TRY(session_compute(s, block, done, err));
   while (block && !*done);
   return SCONCE_OK;
@@ -351,7 +344,7 @@ static sconce_status extend(sconce_session *s, const int32_t *ids, size_t n, sco
     return fail(err, SCONCE_BAD_ARGUMENT, "the context is full: %zu ids at position %u of %u", n,
                 s->info.position, s->info.context);
   TRY(session_reserve(s, s->info.position + (uint32_t)n, err));
-  halt(s);
+  session_halt(s);
   if (n) memcpy(s->ids + s->info.position, ids, n * sizeof *ids);
   s->info.position += (uint32_t)n;
   return SCONCE_OK;
@@ -390,7 +383,7 @@ size_t session_reused(const sconce_session *s, const int32_t *ids, size_t n) {
   size_t same = 0;
   while (same < s->info.position && same < n && s->ids[same] == ids[same]) same++;
   const size_t held = s->computed > s->replay ? s->computed : s->replay;
-  if (same > held && s->n_ahead == 0) same = held;
+  if (same > held && !session_is_ahead(s)) same = held;
   return same && same == n && same != s->logits_at ? same - 1 : same;
 }
 
@@ -433,7 +426,7 @@ sconce_status sconce_session_choose(sconce_session *s, sconce_choice *out, sconc
 void session_rewind(sconce_session *s, uint32_t position) {
   if (position == s->info.position) return;
   session_look(s);
-  halt(s);
+  session_halt(s);
   if (position < s->logits_at) s->logits_at = 0;
   s->info.position = position;
   if (s->computed > position) s->computed = position;
@@ -447,100 +440,4 @@ sconce_status sconce_session_rewind(sconce_session *s, uint32_t position, sconce
                 s->info.position);
   session_rewind(s, position);
   return SCONCE_OK;
-}
-
-/* ---- working ahead --------------------------------------------------------------------------- */
-
-/* Begins a call that chooses an id: with what the caches lack, or with the id that the call before
- * it chooses. */
-static sconce_status begin_ahead(sconce_session *s, sconce_error *err) {
-  const bool first = s->n_ahead == 0;
-  const uint32_t from = first ? s->computed : s->begun;
-  const uint32_t n = first ? s->info.position - s->computed : 1;
-  sconce_draw draw = s->draw;
-  draw.position = from + n;
-  TRY(set_inputs(s, from, first ? n : 0, err));
-  TRY(sconce_state_begin(
-      s->state, &(sconce_call){.keep_outputs = true, .draw = &draw, .feed_token = !first}, err));
-  note_call(s, from, n);
-  s->begun = from + n;
-  s->n_ahead++;
-  return SCONCE_OK;
-}
-
-/* Keeps the device busy, as far as somebody will want the ids and the context goes. */
-static sconce_status work_ahead(sconce_session *s, uint32_t until, sconce_error *err) {
-  while (s->n_ahead < AHEAD) {
-    uint32_t from = s->n_ahead ? s->begun : s->info.position - 1;
-    if (from + 1 >= s->info.context || from + 1 >= until) break;
-    TRY(begin_ahead(s, err));
-  }
-  return SCONCE_OK;
-}
-
-static sconce_status take(sconce_session *s, bool block, bool *done, int32_t *id,
-                          sconce_error *err) {
-  TRY(finish_call(s, block, done, err));
-  if (!*done) return SCONCE_OK;
-  s->n_ahead--;
-  *id = sconce_state_token(s->state);
-  if (*id >= 0 && (uint32_t)*id < s->info.n_vocab) return SCONCE_OK;
-  return fail(err, SCONCE_BAD_ARGUMENT, "none of %u logits is a number above -inf",
-              s->info.n_vocab);
-}
-
-static sconce_status next_ahead(sconce_session *s, uint32_t until, bool block, bool *done,
-                                int32_t *id, sconce_error *err) {
-  if (s->n_ahead == 0 && s->computed == s->info.position) { /* the logits are here */
-    sconce_choice choice;
-    TRY(session_sync(s, block, done, err));
-    TRY(session_choose(s, &choice, err));
-    *id = choice.id;
-  } else {
-    if (s->n_ahead == 0) TRY(begin_ahead(s, err));
-    TRY(take(s, block, done, id, err));
-    if (!*done) return SCONCE_OK;
-    s->computed = s->info.position;
-  }
-  s->ids[s->info.position++] = *id;
-  sconce_error later; /* what fails here fails again when somebody needs it */
-  if (work_ahead(s, until, &later) != SCONCE_OK) halt_here(s);
-  return SCONCE_OK;
-}
-
-static sconce_status next_here(sconce_session *s, bool block, bool *done, sconce_choice *out,
-                               sconce_error *err) {
-  TRY(session_sync(s, block, done, err));
-  if (!*done) return SCONCE_OK;
-  TRY(session_choose(s, out, err));
-  s->ids[s->info.position++] = out->id;
-  return SCONCE_OK;
-}
-
-sconce_status session_next(sconce_session *s, uint32_t until, bool block, bool *done,
-                           sconce_choice *out, sconce_error *err) {
-  TRY(session_check_cancel(s, err));
-  if (s->info.position == s->info.context)
-    return fail(err, SCONCE_BAD_ARGUMENT, "the context is full: %u ids", s->info.context);
-  const uint32_t ahead = s->info.position + (AHEAD + 1); /* their cuts are noted */
-  TRY(session_reserve(s, ahead < s->info.context ? ahead : s->info.context, err));
-  *out = (sconce_choice){.id = -1};
-  session_look(s);
-  const bool many = s->info.position - s->computed > s->info.chunk || s->computed < s->replay;
-  if (!s->may_work_ahead || s->n_running || many) return next_here(s, block, done, out, err);
-  sconce_status status = next_ahead(s, until, block, done, &out->id, err);
-  if (status == SCONCE_OK) {
-    s->recoveries = 0;
-    return SCONCE_OK;
-  }
-  if (s->n_ahead) s->replay = s->begun < s->info.position ? s->begun : s->info.position;
-  halt_here(s);
-  return session_recovered(s, status, err) ? next_here(s, block, done, out, err) : status;
-}
-
-sconce_status sconce_session_next(sconce_session *s, sconce_choice *out, sconce_error *err) {
-  TRY(session_idle(s, err));
-  if (!out) return fail(err, SCONCE_BAD_ARGUMENT, "out is NULL");
-  bool done;
-  return session_next(s, UINT32_MAX, true, &done, out, err);
 }

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/span.h"
 #include "base/status.h"
+#include "llm/lookup.h"
 #include "sconce_llm.h"
 
 #include <stdatomic.h>
@@ -25,7 +26,8 @@ struct sconce_session {
   float *logits;       /* (n_vocab) behind the first logits_at ids */
   uint32_t logits_at;  /* 0: none */
   uint32_t computed;   /* ids of the timeline that the caches hold */
-  uint8_t *starts;     /* (room) 1: a call began with this id */
+  uint8_t *starts;     /* (room) not 0: a call began with this id; above 1: it had so many ids, of
+                          which those up to the next start are the timeline's */
   uint32_t replay;     /* ids that a lost device held: computed again by calls cut as they were */
   uint32_t losses;     /* of the state, as far as is known here */
   uint32_t recoveries; /* since a call last came to its end */
@@ -34,9 +36,16 @@ struct sconce_session {
   sconce_draw draw;    /* how it chooses */
   bool host_chooses;
   uint32_t n_running; /* ids of the call under way that computes what the caches lack; 0: none */
+  uint32_t n_padded;  /* …and ids behind them that mean nothing */
   uint32_t n_ahead;   /* calls that are running, each of which chooses an id */
   uint32_t begun;     /* ids whose calls have been begun; those past the timeline are its guess */
-  int32_t ends[16];   /* ids that the program names as ends */
+  uint32_t ready;     /* ids behind the timeline that are chosen and not yet given to anybody */
+  float logprobs[LOOKUP_ROWS]; /* …and theirs, if the host chose them */
+  uint32_t guessed; /* ids of the call under way that lookup guessed; it is then the only one */
+  struct lookup lookup;
+  uint64_t began_ns; /* clock: the last call that is waited for alone was begun */
+  uint64_t chain_ns; /* …an id of the work ahead came; 0: none */
+  int32_t ends[16];  /* ids that the program names as ends */
   uint32_t n_ends;
   atomic_bool cancelled;
   struct generation *generation; /* under way, or NULL */
@@ -44,6 +53,26 @@ struct sconce_session {
 
 /* Where a function takes `block` it waits for the device, or returns with *done false and goes on
  * when it is called again. */
+
+/* The oldest call under way: waits for it, or asks. */
+SCONCE_CHECK sconce_status session_finish_call(sconce_session *s, bool block, bool *done,
+                                               sconce_error *err);
+/* The method's inputs: n ids of the timeline from `first` on; n 0: the one that the device chose.
+ */
+SCONCE_CHECK sconce_status session_set_inputs(sconce_session *s, uint32_t first, uint32_t n,
+                                              sconce_error *err);
+/* A call of n ids from there on; guessed: how many ids it has with those that may not stay, or 0.
+ */
+void session_note_call(sconce_session *s, uint32_t from, uint32_t n, uint32_t guessed);
+/* Row i of the last call's logits, counted from the end, into s->logits. */
+SCONCE_CHECK sconce_status session_read_logits(sconce_session *s, uint32_t i, sconce_error *err);
+static inline bool session_is_ahead(const sconce_session *s) { return s->n_ahead || s->ready; }
+/* Ends the work ahead: what was begun still runs, and rows past the timeline are overwritten before
+ * they are attended. */
+void session_halt(sconce_session *s);
+/* The same where the timeline goes on from here: the last id's logits were left on the device, so
+ * it is computed again. */
+void session_halt_here(sconce_session *s);
 
 /* How many of the first ids a prompt need not compute again; the last one's logits count. */
 size_t session_reused(const sconce_session *s, const int32_t *ids, size_t n);

@@ -134,6 +134,7 @@ static sconce_status open_path(sconce_tokenizer **out, const sconce_tokenizer_de
 
 sconce_status sconce_tokenizer_open(sconce_tokenizer **out, const sconce_tokenizer_desc *desc,
                                     sconce_error *err) {
+  if (!out) return fail(err, SCONCE_BAD_ARGUMENT, "out is NULL");
   *out = NULL;
   if (!desc || !desc->path == !desc->data)
     return fail(err, SCONCE_BAD_ARGUMENT, "a tokenizer needs a path or data, and not both");
@@ -157,7 +158,7 @@ void sconce_tokenizer_close(sconce_tokenizer *t) {
 }
 
 const sconce_tokenizer_info *sconce_tokenizer_describe(const sconce_tokenizer *t) {
-  return &t->info;
+  return t ? &t->info : NULL;
 }
 
 /* ---- encoding -------------------------------------------------------------------------------- */
@@ -279,6 +280,8 @@ sconce_status tokenizer_append_marked(sconce_tokenizer *t, struct text text, con
 sconce_status sconce_tokenizer_encode(sconce_tokenizer *t, const char *text, size_t size,
                                       uint32_t flags, const int32_t **ids, size_t *n_ids,
                                       sconce_error *err) {
+  if (!t || !ids || !n_ids || (!text && size))
+    return fail(err, SCONCE_BAD_ARGUMENT, "tokenizer, text, ids or n_ids is NULL");
   *ids = NULL;
   *n_ids = 0;
   t->ids.n = 0;
