@@ -92,7 +92,10 @@ static int check_words(const struct cli_verb *verb, const struct words *w) {
     return cli_usage(verb, "-m MODEL, --kernels, --dispatch and --memory exclude each other");
   if (!w->all_kernels && (w->kernels.filter || w->kernels.quick))
     return cli_usage(verb, "--filter and --quick belong to --kernels");
-  if (w->llm.profile && !model) return cli_usage(verb, "--profile belongs to -m MODEL");
+  if ((w->llm.profile || w->llm.lookup) && !model)
+    return cli_usage(verb, "--profile and --lookup belong to -m MODEL");
+  if (w->llm.profile && w->llm.lookup)
+    return cli_usage(verb, "--profile and --lookup exclude each other");
   return CLI_DONE;
 }
 
@@ -100,7 +103,8 @@ static int bench(const struct cli_verb *verb, struct words *w) {
   const bool model = w->llm.options.model != NULL;
   const char *n_text = w->n ? w->n : model ? "64" : "1000";
   const char *r_text = w->repeats ? w->repeats : w->dispatch ? "21" : "5";
-  long n = cli_number("-n", n_text, model ? w->llm.profile : 2, model ? 1000000 : 10000);
+  long n = cli_number("-n", n_text, model ? w->llm.profile || w->llm.lookup : 2,
+                      model ? 1000000 : 10000);
   long repeats = cli_number("-r", r_text, 1, 100);
   if (w->llm.options.json) w->llm.format = "json";
   if (n < 0 || repeats < 0 || check_words(verb, w) != CLI_DONE) return CLI_USAGE;
@@ -127,6 +131,11 @@ int cli_bench(int argc, char **argv) {
       {"--profile", NULL,
        "where the time of one decoded token, or of one call, goes: by kernel, on the host, between",
        .flag = &w.llm.profile},
+      {"--lookup", "FILE",
+       "decoding behind the text of a file, with lookup and without: how many guesses were right, "
+       "and "
+       "tokens per second",
+       .value = &w.llm.lookup},
       {"--kernels", NULL,
        "every variant of the matrix and attention kernels over a grid of shapes, each checked "
        "against the plain one; exits with 1 if one is wrong",
@@ -145,6 +154,7 @@ int cli_bench(int argc, char **argv) {
       "bench",
       "-m model.pte [-p 128,512] [-n 128] [-d 0,1024] [-r 5] [-o md|csv|json]\n"
       "-m model.pte --profile [-d 0,1024] [-n 64] [-r 5] [-o md|csv|json]\n"
+      "-m model.pte --lookup FILE [-n 64] [-r 5] [-o md|csv|json]\n"
       "--kernels [--filter TEXT] [--quick] [-r 5] [-o md|csv|json]\n"
       "--dispatch [-n N] [-r N] [--json]\n"
       "--memory [--json]",

@@ -10,8 +10,11 @@ struct bench_llm {
   const char *format;           /* md, csv, json */
   long n_decode, repeats;
   bool profile; /* where one token's time goes, instead of tokens per second */
+  const char
+      *lookup; /* a text to go on with, with lookup and without, instead of all that; or NULL */
 };
 int bench_llm(const struct bench_llm *bench);
+int bench_lookup(struct llm *llm, const struct bench_llm *bench);
 
 /* At one depth; `ids` has room for the context. */
 int bench_profile(struct llm *llm, const struct bench_llm *bench, int32_t *ids, long depth,

@@ -114,7 +114,8 @@ static void print_head(const struct llm *llm, const char *model, const char *for
     cli_json_text(stdout, model);
     printf(", \"device\": ");
     cli_json_text(stdout, d->name);
-    printf(", \"library\": \"%s %s\", \"gpu_bytes\": %llu, ", d->library, d->library_version,
+    printf(", \"library\": \"%s %s\", \"precision\": \"%s\", \"gpu_bytes\": %llu, ", d->library,
+           d->library_version, cli_precision(d),
            (unsigned long long)(s.gpu_weights + s.gpu_state + s.gpu_transient));
     printf("\"uploaded\": %llu, \"upload_ms\": %.3f, \"compile_ms\": %.3f, \"results\": [\n ",
            (unsigned long long)load.uploaded, (double)load.upload_ns * 1e-6,
@@ -123,8 +124,9 @@ static void print_head(const struct llm *llm, const char *model, const char *for
     puts("test,tokens,depth,tokens_per_s,sd,bandwidth_share");
   } else {
     char bytes[32];
-    printf("%s on %s (%s, %s %s), %s on the device\n", model, d->name, d->api, d->library,
-           d->library_version, cli_bytes(bytes, s.gpu_weights + s.gpu_state + s.gpu_transient));
+    printf("%s on %s (%s, %s %s, %s), %s on the device\n", model, d->name, d->api, d->library,
+           d->library_version, cli_precision(d),
+           cli_bytes(bytes, s.gpu_weights + s.gpu_state + s.gpu_transient));
     printf("loaded %s in %.0f ms (%.2f GB/s), kernels ready %.0f ms later\n\n",
            cli_bytes(bytes, load.uploaded), (double)load.upload_ns * 1e-6,
            load.upload_ns ? (double)load.uploaded / (double)load.upload_ns : 0,
@@ -213,10 +215,12 @@ int bench_llm(const struct bench_llm *b) {
   sconce_sampler_desc greedy = {.temperature = 0};
   struct llm llm;
   struct llm_options options = b->options;
-  options.no_text = options.any = true;
+  options.no_text = options.any = !b->lookup;
+  options.no_lookup = true; /* what is decoded means nothing, and goes round in circles */
   int result = llm_open(&llm, &options, &greedy);
   if (result == CLI_DONE)
     result = !llm.session ? bench_call(&llm, b)
+             : b->lookup  ? bench_lookup(&llm, b)
              : b->profile ? profile_all(&llm, b, &depths)
                           : run_all(&llm, b, &prompts, &depths);
   llm_close(&llm);

@@ -1,6 +1,6 @@
 /* sconce check: models against goldens, as text, JSON and JUnit. The library finds and runs the
  * cases; this file prints. */
-#include "cli.h"
+#include "check.h"
 
 #include "sconce_dev.h"
 
@@ -139,7 +139,7 @@ static bool read_tolerance(const char *text, double *out) {
 }
 
 static int check(const struct cli_list *paths, sconce_check_desc *desc, struct report *r,
-                 const char *junit, const struct cli_device *which) {
+                 const char *junit, struct cli_device which) {
   sconce_device *device;
   sconce_error err = {0};
   if (junit && !(r->junit = console_open(junit, "w"))) {
@@ -147,7 +147,8 @@ static int check(const struct cli_list *paths, sconce_check_desc *desc, struct r
     return CLI_FAILED;
   }
   int result = CLI_FAILED;
-  if (cli_open_device(&device, which, &err) != SCONCE_OK) {
+  if (!which.precision) which.precision = "exact";
+  if (cli_open_device(&device, &which, &err) != SCONCE_OK) {
     cli_fail(&err);
   } else {
     result = check_all(device, paths, desc, r);
@@ -160,14 +161,34 @@ static int check(const struct cli_list *paths, sconce_check_desc *desc, struct r
   return result;
 }
 
+static int check_self(const struct cli_verb *verb, const struct cli_list *paths,
+                      const struct report *r, const sconce_check_desc *desc, bool quick,
+                      const char *seconds, struct cli_device which) {
+  enum { QUICK = 15, DAY = 86400 };
+  struct self_options options = {r->json, r->verbose, desc->filter, quick ? QUICK : 0};
+  if (paths->n || desc->golden)
+    return cli_usage(verb, "--self takes no models, given %s",
+                     paths->n ? paths->items[0] : desc->golden);
+  const long n = seconds ? cli_number("--seconds", seconds, 1, DAY) : 0;
+  if (n < 0) return CLI_USAGE;
+  if (n) options.seconds = (double)n;
+  if (!which.precision) which.precision = "fast"; /* then every kernel may run */
+  return cli_check_self(&options, which);
+}
+
 int cli_check(int argc, char **argv) {
-  const char *junit = NULL, *tolerance = NULL;
+  const char *junit = NULL, *tolerance = NULL, *seconds = NULL;
+  bool self = false, quick = false;
   struct cli_list paths = {0};
   struct cli_device which = {0};
   struct report r = {0};
   sconce_check_desc desc = {.each = take, .user = &r};
   const struct cli_option options[] = {
       {"", .list = &paths},
+      {"--self", NULL, "the kernels themselves, on this device; needs no files", .flag = &self},
+      {"--quick", NULL, "of --self: a sample that takes about 15 seconds", .flag = &quick},
+      {"--seconds", "N", "of --self: about as long, 1 to 86400; default: all of it",
+       .value = &seconds},
       {"--golden", "FILE", "what MODEL.pte should compute", .value = &desc.golden},
       {"--tolerance", "T", "how far a number may be off, absolute (goldens only)",
        .value = &tolerance},
@@ -177,29 +198,40 @@ int cli_check(int argc, char **argv) {
       {"-v, --verbose", NULL, "a line for each case that passes, too", .flag = &r.verbose},
       {"--device", "NAME", "part of an adapter's name, or its index in `sconce devices`",
        .value = &which.name},
+      {"--precision", "WHAT",
+       "what to hold to the goldens: exact, f32 throughout (default); or fast, products in f16, "
+       "which may be off by 2e-3 of the largest value",
+       .value = &which.precision},
       {0}};
   const struct cli_verb verb = {
       "check",
       "DIR… [--filter TEXT] [--json] [--junit FILE] [-v]\n"
-      "MODEL.pte --golden X.golden.json [--tolerance T] […]",
+      "MODEL.pte --golden X.golden.json [--tolerance T] […]\n"
+      "--self [--quick] [--seconds N] [--filter TEXT] [--json] [-v]",
       "Runs models on the device and compares what they compute with what was shipped with them. A "
       "DIR is searched for folders with a case.json, and for X.golden.json beside X.pte; see "
       "docs/checking.md. Prints a line for each case that fails; on a terminal a count shows how "
       "far "
       "it is. A case that this build or this device does not support has failed, and so has a "
-      "search that finds nothing.",
+      "search that finds nothing. With --self every kernel that this device can run is compared "
+      "with plain loops in double; one that is wrong is named, kept for this adapter, driver and "
+      "version, and not chosen any more.",
       options};
   int result;
   if (cli_parse(argc, argv, &verb, &result)) {
     r.counts = !r.json && !r.verbose && console_is_terminal(stderr);
-    if (paths.n == 0)
+    if (self)
+      result = check_self(&verb, &paths, &r, &desc, quick, seconds, which);
+    else if (quick || seconds)
+      result = cli_usage(&verb, "--quick and --seconds are for --self");
+    else if (paths.n == 0)
       result = cli_usage(&verb, "no folder to check");
     else if (desc.golden && paths.n != 1)
       result = cli_usage(&verb, "--golden is about one model, given %d", paths.n);
     else if (tolerance && !read_tolerance(tolerance, &desc.tolerance))
       result = CLI_USAGE;
     else
-      result = check(&paths, &desc, &r, junit, &which);
+      result = check(&paths, &desc, &r, junit, which);
   }
   free(paths.items);
   return result;

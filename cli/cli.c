@@ -1,6 +1,8 @@
 /* Errors, numbers, files and the device for the verbs: see cli.h. */
 #include "cli.h"
 
+#include "kept.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,9 +78,28 @@ static void write_log(void *user, sconce_log_level level, const char *text) {
   fprintf(stderr, "%s\n", text);
 }
 
+const char *cli_precision(const sconce_device_info *device) {
+  return device->fast ? "fast" : "exact";
+}
+
 sconce_status cli_open_device(sconce_device **device, const struct cli_device *which,
                               sconce_error *err) {
-  sconce_device_desc desc = {.adapter = which->name, .log = {.write = write_log}};
+  sconce_device_desc desc = {
+      .adapter = which->name, .precision = which->precision, .log = {.write = write_log}};
   desc.log.level = which->verbose ? SCONCE_LOG_DEBUG : SCONCE_LOG_WARNING;
-  return sconce_device_open(device, &desc, err);
+  sconce_status status = sconce_device_open(device, &desc, err);
+  if (status != SCONCE_OK || which->every_kernel) return status;
+  char *wrong = kept_find(sconce_device_describe(*device));
+  if (!wrong) return status;
+  desc.avoid = wrong;
+  sconce_device *careful;
+  sconce_error why;
+  if (sconce_device_open(&careful, &desc, &why) == SCONCE_OK) {
+    sconce_device_close(*device);
+    *device = careful;
+  } else {
+    fprintf(stderr, "sconce: the kernels kept as wrong are not avoided: %s\n", why.text);
+  }
+  free(wrong);
+  return status;
 }

@@ -74,14 +74,21 @@ const char *cli_bytes(char out[32], uint64_t n);
  * place, and "" takes it away. */
 void cli_status(const char *text);
 
+const char *cli_precision(const sconce_device_info *device); /* "fast" or "exact" */
+
 /* Which device a verb opens. */
 struct cli_device {
-  const char *name;
+  const char *name, *precision;
   bool verbose;
+  bool every_kernel; /* also those that are kept as wrong on it: see kept.h */
 };
 #define CLI_DEVICE_OPTIONS(d)                                                                      \
   {"--device", "NAME", "part of an adapter's name, or its index in `sconce devices`",              \
    .value = &(d).name},                                                                            \
+      {"--precision", "WHAT",                                                                      \
+       "exact: f32 throughout; fast: f16 products, f32 sums, where rows are many, as in prompts; " \
+       "by default fast where there are matrix units",                                             \
+       .value = &(d).precision},                                                                   \
   {                                                                                                \
     "-v, --verbose", NULL, "more about the device and the model", .flag = &(d).verbose             \
   }

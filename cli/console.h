@@ -19,6 +19,11 @@ FILE *console_open(const char *path, const char *mode);
 bool console_can_read(const char *path); /* false: errno says why */
 /* True if it is there afterwards; false: errno says why. */
 bool console_make_folder(const char *path);
+/* A file of this name in the folder for what a user's programs remember ($XDG_STATE_HOME/sconce;
+ * %LOCALAPPDATA%\sconce), which is made; false where there is no such folder. */
+bool console_state_file(const char *name, char *out, size_t size);
+/* `from` takes the place of `to` at once; false: errno says why. */
+bool console_replace(const char *from, const char *to);
 /* What follows the last separator. */
 const char *console_file_name(const char *path);
 

@@ -31,6 +31,25 @@ bool console_can_read(const char *path) { return access(path, R_OK) == 0; }
 
 bool console_make_folder(const char *path) { return mkdir(path, 0777) == 0 || errno == EEXIST; }
 
+bool console_state_file(const char *name, char *out, size_t size) {
+  const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+  int n = -1;
+  if (state && *state == '/')
+    n = snprintf(out, size, "%s/sconce/%s", state, name);
+  else if (home && *home == '/')
+    n = snprintf(out, size, "%s/.local/state/sconce/%s", home, name);
+  if (n <= 0 || (size_t)n >= size) return false;
+  for (char *slash = out; (slash = strchr(slash + 1, '/'));) {
+    *slash = 0;
+    const bool there = mkdir(out, 0700) == 0 || errno == EEXIST;
+    *slash = '/';
+    if (!there) return false;
+  }
+  return true;
+}
+
+bool console_replace(const char *from, const char *to) { return rename(from, to) == 0; }
+
 const char *console_file_name(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash ? slash + 1 : path;

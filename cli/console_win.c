@@ -99,6 +99,26 @@ bool console_make_folder(const char *path) {
   return !errno || errno == EEXIST;
 }
 
+bool console_state_file(const char *name, char *out, size_t size) {
+  wchar_t folder[MAX_PATH];
+  char base[3 * MAX_PATH];
+  const DWORD got = GetEnvironmentVariableW(L"LOCALAPPDATA", folder, MAX_PATH);
+  if (!got || got >= MAX_PATH || !wide_to_text(base, sizeof base, folder)) return false;
+  int n = snprintf(out, size, "%s\\sconce", base);
+  if (n <= 0 || (size_t)n >= size || !console_make_folder(out)) return false;
+  n = snprintf(out, size, "%s\\sconce\\%s", base, name);
+  return n > 0 && (size_t)n < size;
+}
+
+bool console_replace(const char *from, const char *to) {
+  struct wide a, b;
+  errno = wide_path(&a, from);
+  if (!errno) errno = wide_path(&b, to);
+  if (!errno && !MoveFileExW(a.text, b.text, MOVEFILE_REPLACE_EXISTING))
+    errno = wide_errno(GetLastError());
+  return !errno;
+}
+
 const char *console_file_name(const char *path) { return path_name(path); }
 
 static volatile sig_atomic_t interrupted, catching;

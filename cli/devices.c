@@ -1,6 +1,12 @@
 /* sconce devices: what WebGPU offers on this machine. */
 #include "cli.h"
 
+#include <string.h>
+
+#include "kept.h"
+
+#include <stdlib.h>
+
 static const char *type_name(sconce_adapter_type type) {
   switch (type) {
   case SCONCE_ADAPTER_DISCRETE:
@@ -49,11 +55,15 @@ static void print_table(const struct found *found, uint32_t chosen) {
     printf("     features: ");
     features(stdout, d, ", ");
     if (d->subgroup_max) printf(" (subgroups of %u to %u)", d->subgroup_min, d->subgroup_max);
+    if (i == chosen) printf("; precision: %s", cli_precision(d));
     printf("\n     buffers up to %s, bindings up to %s, %u storage buffers a kernel\n",
            cli_bytes(a, d->max_buffer), cli_bytes(b, d->max_storage_binding),
            d->max_storage_buffers);
     printf("     workgroups of %u threads, %s of workgroup memory, %u workgroups a dimension\n",
            d->max_workgroup_invocations, cli_bytes(c, d->max_workgroup_bytes), d->max_workgroups);
+    char *wrong = kept_find(d);
+    if (wrong) printf("     kernels found wrong and avoided: %s\n", wrong);
+    free(wrong);
   }
 }
 
@@ -68,10 +78,10 @@ static void json_one(uint32_t index, const sconce_device_info *d) {
          "\"%s\",\n",
          type_name(d->type), d->api, d->library, d->library_version);
   printf("     \"f16\": %s, \"subgroups\": %s, \"timestamps\": %s, \"matrix\": %s, "
-         "\"subgroup_size\": [%u, %u],\n",
+         "\"fast\": %s, \"subgroup_size\": [%u, %u],\n",
          d->f16 ? "true" : "false", d->subgroups ? "true" : "false",
-         d->timestamps ? "true" : "false", d->matrix ? "true" : "false", d->subgroup_min,
-         d->subgroup_max);
+         d->timestamps ? "true" : "false", d->matrix ? "true" : "false", d->fast ? "true" : "false",
+         d->subgroup_min, d->subgroup_max);
   printf("     \"max_buffer\": %llu, \"max_storage_binding\": %llu, \"max_storage_buffers\": %u,\n",
          (unsigned long long)d->max_buffer, (unsigned long long)d->max_storage_binding,
          d->max_storage_buffers);
@@ -80,8 +90,12 @@ static void json_one(uint32_t index, const sconce_device_info *d) {
   printf("     \"max_workgroup_size\": [%u, %u, %u], \"max_workgroups\": %u,\n",
          d->max_workgroup_size[0], d->max_workgroup_size[1], d->max_workgroup_size[2],
          d->max_workgroups);
-  printf("     \"storage_alignment\": %u, \"uniform_alignment\": %u}", d->storage_alignment,
-         d->uniform_alignment);
+  printf("     \"storage_alignment\": %u, \"uniform_alignment\": %u, \"avoid\": ",
+         d->storage_alignment, d->uniform_alignment);
+  char *wrong = kept_find(d);
+  cli_json_text(stdout, wrong ? wrong : "");
+  free(wrong);
+  putchar('}');
 }
 
 static void print_json(const struct found *found, uint32_t chosen) {
@@ -102,17 +116,22 @@ static int show(const struct cli_device *which, bool json) {
   sconce_error err = {0};
   if (sconce_adapters(NULL, keep, &found, &err) != SCONCE_OK) return cli_fail(&err);
   uint32_t chosen = UINT32_MAX;
+  bool note = false;
   sconce_device *device;
   sconce_status status = cli_open_device(&device, which, &err);
   if (status == SCONCE_OK) {
     const sconce_device_info *open = sconce_device_describe(device);
     chosen = open->index;
-    if (chosen < found.n) found.info[chosen] = *open;
+    if (chosen < found.n) {
+      note = strcmp(found.info[chosen].library, open->library) != 0;
+      found.info[chosen] = *open;
+    }
   }
   if (json)
     print_json(&found, chosen);
   else
     print_table(&found, chosen);
+  if (note && !json) puts("Dawn is taken for its matrix units; SCONCE_WEBGPU=wgpu says otherwise");
   sconce_device_close(device);
   return status == SCONCE_OK ? CLI_DONE : cli_fail(&err);
 }

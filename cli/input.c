@@ -184,7 +184,7 @@ static bool make_filled(const char *word, int kind, const sconce_tensor *bound, 
                         void **data) {
   const char *dims = word + strlen(kinds[kind].name);
   if (!*dims) return input_filled(word, bound, t, data);
-  if (!read_dims(dims + 1, t)) return complain(word, "expected dims like 1x3x224x224, at most 8");
+  if (!read_dims(dims + 1, t)) return complain(word, "expected at most 8 sizes, like 1x3x224x224");
   if (!allocate(word, t, data)) return false;
   fill(kinds[kind].kind, t, *data);
   return true;

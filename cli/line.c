@@ -99,15 +99,13 @@ static void on_signal(int number) {
 }
 
 /* Rows from the prompt's down to the cursor's: drawn at one width, shown at another. Terminals
- * break rows anew that are too long now; whether they join those that were broken differs, so fewer
- * are counted than there may be, and what stands above is never erased. */
+ * break rows anew that are too long now, and join none: see "am" below. */
 static int rows_above(EditLine *edit, int drawn, int shown) {
   const LineInfoW *line = el_wline(edit);
-  const int width = shown > drawn ? shown : drawn;
   int rows = 0, column = 2;
   for (const wchar_t *c = line->buffer; c < line->cursor; c++) {
     const int wide = wcwidth(*c) > 0 ? wcwidth(*c) : 0;
-    if (*c != L'\n' && column + wide <= width) {
+    if (*c != L'\n' && column + wide <= drawn) {
       column += wide;
       continue;
     }
@@ -123,7 +121,8 @@ static void redraw(EditLine *edit, struct line_editor *e) {
   e->width = width;
   el_resize(edit);
   if (up > 0) fprintf(stdout, "\033[%dA", up);
-  fputs("\r\033[J", stdout);
+  /* The first row by itself: tmux keeps what is erased from a screen's first place on. */
+  fputs("\r\0337\033[K\033[B\033[J\0338", stdout);
   fflush(stdout);
   el_set(edit, EL_REFRESH);
 }
@@ -204,6 +203,8 @@ static bool open_edit(struct line_editor *e) {
   el_set(e->edit, EL_CLIENTDATA, e);
   el_set(e->edit, EL_EDITOR, "emacs");
   el_set(e->edit, EL_PROMPT_ESC, prompt, '\1');
+  /* Each row ends with a move of the cursor: a terminal then joins no rows in a wider window. */
+  el_set(e->edit, EL_SETTC, "am", "no", NULL);
   el_set(e->edit, EL_SIGNAL, 0); /* its handlers signal the whole process group */
   el_set(e->edit, EL_GETCFN, read_key);
   el_set(e->edit, EL_SETTY, "-d", "-isig", NULL); /* Ctrl-C and Ctrl-Z are keys */
@@ -313,31 +314,12 @@ bool line_ask(struct line_editor *e, const char *question) {
   return n > 0 && (e->raw[0] == 'y' || e->raw[0] == 'Y');
 }
 
-/* $XDG_STATE_HOME/sconce/chat_history, its folders made; "" where there is no home. */
-static void find_history(char *out, size_t size) {
-  const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-  int n = -1;
-  if (state && *state == '/')
-    n = snprintf(out, size, "%s/sconce/chat_history", state);
-  else if (home && *home == '/')
-    n = snprintf(out, size, "%s/.local/state/sconce/chat_history", home);
-  if (n <= 0 || (size_t)n >= size) out[0] = 0;
-  for (char *slash = out; *out && (slash = strchr(slash + 1, '/'));) {
-    *slash = 0;
-    if (mkdir(out, 0700) != 0 && errno != EEXIST) {
-      out[0] = 0;
-      return;
-    }
-    *slash = '/';
-  }
-}
-
 struct line_editor *line_open(bool terminal) {
   struct line_editor *e = calloc(1, sizeof *e);
   if (!e) return NULL;
   e->terminal = terminal;
   if (terminal) {
-    find_history(e->history, sizeof e->history);
+    if (!console_state_file("chat_history", e->history, sizeof e->history)) e->history[0] = 0;
     open_edit(e);
   }
   return e;

@@ -105,6 +105,7 @@ static int open_session(struct llm *llm, const struct llm_options *o,
   llm->software = sconce_device_describe(llm->load.device)->type == SCONCE_ADAPTER_SOFTWARE;
   sconce_session_desc desc = {.host_chooses = llm->software && sampler->temperature > 0,
                               .recovers = true,
+                              .lookup = o->no_lookup ? SCONCE_LOOKUP_OFF : SCONCE_LOOKUP_AUTO,
                               .model = llm->load.model,
                               .method = o->method,
                               .tokenizer = llm->tokenizer,

@@ -14,6 +14,7 @@ struct llm_options {
   bool json;
   bool no_text; /* ids will do: no tokenizer */
   bool any;     /* another model will do: no session */
+  bool no_lookup;
 };
 #define LLM_MODEL_OPTIONS(o)                                                                       \
   {.help = "the model"}, {"-m, --model", "FILE", "a .pte file", .value = &(o).model},              \
@@ -35,8 +36,9 @@ struct llm_options {
        .value = &(o).min_p},                                                                       \
       {"--repeat-penalty", "R", "for tokens seen lately (default 1: none)",                        \
        .value = &(o).penalty},                                                                     \
-  {                                                                                                \
-    "-s, --seed", "N", "same seed, same text (default: from the clock)", .value = &(o).seed        \
+      {"-s, --seed", "N", "same seed, same text (default: from the clock)", .value = &(o).seed}, { \
+    "--no-lookup", NULL, "never verify several tokens a call where the text repeats itself",       \
+        .flag = &(o).no_lookup                                                                     \
   }
 #define LLM_CACHE_OPTION(o, what) {"--cache", "FILE", what, .value = &(o).cache}
 

@@ -94,6 +94,13 @@ static sconce_status open_model(struct cli_load *l, const struct cli_load_desc *
   return status;
 }
 
+/* The library asks whether a .ptd is missing; here is how to give one. */
+static void add_hint(const struct cli_load_desc *desc, sconce_error *err) {
+  const size_t n = strlen(err->text);
+  if (desc->data && strstr(err->text, ".ptd file missing"))
+    snprintf(err->text + n, sizeof err->text - n, " Give it with --data FILE.ptd");
+}
+
 sconce_status cli_load(struct cli_load *l, const struct cli_load_desc *desc, sconce_error *err) {
   *l = (struct cli_load){0};
   struct meter meter = {.path = desc->path,
@@ -107,6 +114,7 @@ sconce_status cli_load(struct cli_load *l, const struct cli_load_desc *desc, sco
     l->method = NULL;
     status = open_method(l, desc->method, &meter, err);
   }
+  if (status != SCONCE_OK) add_hint(desc, err);
   return status;
 }
 

@@ -29,9 +29,10 @@ static void usage(FILE *out) {
   fputs("\n`sconce help VERB` tells more.\n\n"
         "exit status: 0 done, 1 the job failed, 2 wrong usage, 130 interrupted\n"
         "environment:\n"
-        "  SCONCE_WEBGPU   the WebGPU library: wgpu, dawn or a path\n"
+        "  SCONCE_WEBGPU   the WebGPU library: wgpu, dawn, best or a path\n"
         "  SCONCE_ADAPTER  part of an adapter's name, or its index\n"
         "  SCONCE_DISABLE  features not to use: f16,subgroups,timestamps,matrix\n"
+        "  SCONCE_PRECISION exact or fast, where --precision does not say\n"
         "  SCONCE_LIMITS   caps: default, storage_binding=1048576, …\n"
         "  SCONCE_WGSL_DIR read shaders from this src/ folder instead of the program\n",
         out);

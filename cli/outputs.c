@@ -128,7 +128,7 @@ bool outputs_show(sconce_state *state, uint32_t n, const struct outputs_desc *de
   size_t size;
   char *labels = NULL;
   if (desc->folder && !console_make_folder(desc->folder)) {
-    fprintf(stderr, "sconce: %s: %s\n", desc->folder, strerror(errno));
+    fprintf(stderr, "sconce: cannot make the folder %s: %s\n", desc->folder, strerror(errno));
     return false;
   }
   if (desc->labels_path && !(labels = cli_read_file(desc->labels_path, &size))) return false;

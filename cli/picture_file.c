@@ -20,11 +20,13 @@ static bool complain(const char *path, const char *what) {
   return false;
 }
 
+#if defined(SCONCE_JPEG) || defined(SCONCE_PNG)
 static bool allocate(struct picture *p) {
   if (!p->width || !p->height || p->height > PIXELS_MAX / p->width) return false;
   p->rgb = malloc((size_t)p->width * p->height * 3);
   return p->rgb;
 }
+#endif
 
 #ifdef SCONCE_JPEG
 struct jpeg {
