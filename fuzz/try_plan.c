@@ -12,8 +12,13 @@ static void *resize(void *user, void *block, size_t old_size, size_t size) {
   return size ? realloc(block, size) : (free(block), NULL);
 }
 static const sconce_allocator allocator = {.resize = resize};
-static const struct caps caps = {false,     false, false, 0,   0,     128 << 20,
-                                 256 << 20, 8,     16384, 256, 65535, 256};
+static const struct caps caps = {.max_storage_binding = 128 << 20,
+                                 .max_buffer = 256 << 20,
+                                 .max_storage_buffers = 8,
+                                 .max_workgroup_bytes = 16384,
+                                 .max_invocations = 256,
+                                 .max_workgroups = 65535,
+                                 .storage_alignment = 256};
 
 static sconce_status call(struct graph *g, uint32_t thirds, sconce_error *err) {
   static const uint8_t zeros[HOST_READ_MAX];
@@ -42,10 +47,16 @@ static bool *find_dynamic(struct graph *g, const struct pte_method *m) {
   return dynamic;
 }
 
-void try_plan(const uint8_t *data, size_t size) {
+void try_plan(const uint8_t *data, size_t size) { try_plan_with(data, size, NULL, 0); }
+
+void try_plan_with(const uint8_t *data, size_t size, const uint8_t *ptd, size_t ptd_size) {
   sconce_error err;
   sconce_model *m;
-  if (model_open(&m, &allocator, &(sconce_model_desc){.program = {.data = data, .size = size}},
+  const sconce_file file = {.data = ptd, .size = ptd_size};
+  if (model_open(&m, &allocator,
+                 &(sconce_model_desc){.program = {.data = data, .size = size},
+                                      .data_files = &file,
+                                      .n_data_files = ptd_size > 0},
                  &err))
     return;
   struct graph g;

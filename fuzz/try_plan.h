@@ -8,5 +8,7 @@
 #include <stdint.h>
 
 void try_plan(const uint8_t *data, size_t size);
+/* …with a .ptd, if it has any bytes. */
+void try_plan_with(const uint8_t *data, size_t size, const uint8_t *ptd, size_t ptd_size);
 
 #endif

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs fuzz targets on their seeds: tools/fuzz.sh [SECONDS for all together, default 60] [TARGET]…
 # New inputs go to build/fuzz/corpus, findings to build/fuzz/found-*. Fails on the first finding.
+# Targets that run on a device take a software one, or what VK_ICD_FILENAMES names.
 set -eu
 # Five times as many executions: most of the time went into fresh pages for the quarantine.
 export ASAN_OPTIONS="${ASAN_OPTIONS:-quarantine_size_mb=4:detect_stack_use_after_return=0}"
@@ -13,7 +14,7 @@ for target in "$@"; do
   name=fuzz_$target
   seeds=fuzz/corpus/$target
   mkdir -p "build/fuzz/corpus/$target"
-  "build/fuzz/$name" -max_total_time="$each" -timeout=10 -print_final_stats=1 \
+  "build/fuzz/$name" -max_total_time="$each" -timeout=10 -print_final_stats=1 -close_fd_mask=3 \
     -artifact_prefix="build/fuzz/found-$target-" "build/fuzz/corpus/$target" \
     "$seeds" 2>&1 | tee "build/fuzz/$name.log" |
     grep -E '^(#[0-9]+ *(INITED|DONE)|SUMMARY|stat::number)' || true

@@ -1,0 +1,14 @@
+/* A device for targets that run what they read. */
+#ifndef FUZZ_DEVICE_H
+#define FUZZ_DEVICE_H
+
+#include "sconce.h"
+
+/* Opened at the first call; NULL where there is none, and then the target has nothing to do. */
+sconce_device *fuzz_device(const char *no_fusion);
+
+/* A file may be refused in any way, but not by the WebGPU library: what gets so far was let through
+ * by us. Ends the process if it was. */
+void fuzz_not_by_the_library(const sconce_error *err);
+
+#endif
