@@ -7,15 +7,30 @@ const GREEDY = 'Once upon a time'; /* the check's prompt, and what must follow *
 const FOLLOWS = ', there was a little girl named Lily. She loved';
 const size = (bytes) => (bytes >= 1e9 ? `${(bytes / 1e9).toFixed(2)} GB` : bytes >= 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${Math.ceil(bytes / 1e3)} KB`);
 
-function notice(text) {
-  $('notice').textContent = text ?? '';
+/* A sentence, and a way on: `label` is a button that does `action`. */
+function notice(text, label, action) {
   $('notice').hidden = !text;
+  $('notice-text').textContent = text ?? '';
+  $('notice-action').hidden = !label;
+  $('notice-action').textContent = label ?? '';
+  $('notice-action').onclick = () => {
+    notice();
+    action();
+  };
 }
-/* A sentence, and a way on. */
-function explain(error) {
+const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1).replace(/\.+$/, '')}.`;
+/* `again`: what failed, for errors that may not come twice. */
+function explain(error, again) {
   if (error?.name === 'AbortError') return;
-  const text = error?.message ?? String(error);
-  notice(`${text[0].toUpperCase()}${text.slice(1)}.${error?.advice ? `\n${error.advice}` : ''}`);
+  const told = error?.message ?? String(error);
+  const text = /memory/.test(error?.status) ? `${error.status}: ${told}` : told;
+  const passing = again && ['I/O error', 'device lost', 'out of memory', 'out of GPU memory'].includes(error?.status);
+  notice(`${sentence(text)}${error?.advice ? `\n${error.advice}` : ''}`, passing && 'Load again', again);
+}
+/* From the library while it loads; of these only a full disk has something to press. */
+function remark(text) {
+  if (/no room/.test(text)) notice(text, 'Forget kept models', () => $('forget').click());
+  else notice(text);
 }
 
 /* ---- tabs -------------------------------------------------------------------------------------- */
@@ -63,7 +78,8 @@ function progress(bar, about) {
   };
 }
 
-async function load(name, { program, ...options }) {
+async function load(name, files) {
+  const { program, ...options } = files;
   notice();
   if (!program) return notice('None of these files is a .pte model.\nChoose the .pte file and its tokenizer together.');
   chat.loading?.abort();
@@ -79,23 +95,25 @@ async function load(name, { program, ...options }) {
     chat.model = null;
     ready(false);
     const started = performance.now();
-    chat.model = await Sconce.load(program, { ...options, signal: control.signal, onProgress: progress($('progress'), $('model-about')), onNotice: notice });
+    chat.model = await Sconce.load(program, { ...options, signal: control.signal, onProgress: progress($('progress'), $('model-about')), onNotice: remark });
     const about = chat.model.about;
     chat.plain = !about.tokenizer?.chatTemplate;
     $('model-about').textContent = `${size(about.size)}, ready in ${((performance.now() - started) / 1000).toFixed(1)} s${about.device.software ? ', on a software device' : ''}`;
     if (!about.tokenizer) notice('This model came without a tokenizer, so it cannot chat.\nChoose its tokenizer together with it, or use the Run tab.');
     chat.model.lost.then(({ message }) => {
       ready(false);
-      notice(`The GPU was lost: ${message || 'no reason given'}.\nLoad the model again.`);
+      notice(`${sentence(`The GPU was lost: ${message || 'no reason given'}`)}\nThe model has to be loaded again; what you wrote stays here.`, 'Load again', () => load(name, files));
     });
-    restart();
+    if (name !== chat.name) restart();
+    chat.name = name;
+    $('story').classList.remove('main');
     ready(!!about.tokenizer);
     $('prompt').placeholder = chat.plain ? 'Once upon a time' : 'Write a message';
     $('prompt').focus();
   } catch (error) {
     $('model-name').textContent = 'No model yet';
     $('model-about').textContent = 'Everything runs on this device. Nothing you write leaves it.';
-    explain(error);
+    explain(error, () => load(name, files));
   } finally {
     busy(false);
     showKept();
@@ -141,6 +159,9 @@ async function ask(text) {
   let answer = '';
   let count = 0;
   let first = 0;
+  let away = document.hidden;
+  const watch = () => (away ||= document.hidden);
+  document.addEventListener('visibilitychange', watch);
   try {
     const generation = begin(text, control.signal);
     for await (const part of generation) {
@@ -152,10 +173,11 @@ async function ask(text) {
       if ($('messages').scrollHeight - $('messages').scrollTop - $('messages').clientHeight < 120) item.scrollIntoView({ block: 'end' });
     }
     const r = generation.result;
-    $('speed').textContent = `${r.newTokens} tokens, ${(r.newTokens / r.seconds).toFixed(1)} tokens/s; prompt of ${r.promptTokens} (${r.reusedTokens} kept) in ${r.promptSeconds.toFixed(2)} s`;
+    $('speed').textContent = `${r.newTokens} tokens, ${(r.newTokens / r.seconds).toFixed(1)} tokens/s; prompt of ${r.promptTokens} (${r.reusedTokens} kept) in ${r.promptSeconds.toFixed(2)} s${away ? '; slower while the tab was in the background' : ''}`;
   } catch (error) {
-    explain(error);
+    if (error.status !== 'device lost') explain(error); /* model.lost says that, with a way on */
   } finally {
+    document.removeEventListener('visibilitychange', watch);
     item.classList.remove('busy');
     chat.messages.push({ role: 'user', content: text }, { role: 'assistant', content: answer });
     $('send').hidden = false;
@@ -232,22 +254,25 @@ for (const type of ['dragover', 'dragleave', 'drop'])
 
 let runner = null;
 
-async function loadRun({ program, ...options }) {
+async function loadRun(files) {
+  const { program, ...options } = files;
   notice();
   if (!program) return notice('None of these files is a .pte model.');
   $('run-progress').hidden = false;
   try {
     await runner?.dispose();
-    runner = await Sconce.load(program, { ...options, onProgress: progress($('run-progress'), $('run-about')), onNotice: notice });
+    runner = await Sconce.load(program, { ...options, onProgress: progress($('run-progress'), $('run-about')), onNotice: remark });
+    runner.lost.then(({ message }) => notice(sentence(`The GPU was lost: ${message || 'no reason given'}`), 'Load again', () => loadRun(files)));
     $('run-name').textContent = program.name;
     $('method').replaceChildren(...Object.keys(runner.methods).map((name) => new Option(name)));
     if (runner.methods.forward) $('method').value = 'forward';
     $('outputs').replaceChildren();
     $('run-form').hidden = false;
+    $('run-pick').classList.remove('main');
     await chooseMethod();
     $('run-about').textContent = `${size(runner.about.size)}, ${Object.keys(runner.methods).length === 1 ? 'one method' : `${Object.keys(runner.methods).length} methods`}`;
   } catch (error) {
-    explain(error);
+    explain(error, () => loadRun(files));
   } finally {
     $('run-progress').hidden = true;
   }
@@ -289,7 +314,9 @@ function tensor(y, i) {
   box.innerHTML = '<strong></strong><code></code>';
   box.firstChild.textContent = `output ${i}: ${y.dtype} [${y.dims}]`;
   const first = Array.from(y.data.slice(0, 64), (v) => (typeof v === 'bigint' || Number.isInteger(v) ? String(v) : v.toPrecision(6)));
-  box.lastChild.textContent = first.join('  ') + (y.data.length > 64 ? '  …' : '');
+  const row = y.dims.at(-1) > 1 && y.dims.at(-1) <= 10 ? y.dims.at(-1) : 64;
+  const rows = Array.from({ length: Math.ceil(first.length / row) }, (_, i) => first.slice(i * row, (i + 1) * row).join('  '));
+  box.lastChild.textContent = rows.join('\n') + (y.data.length > 64 ? '  …' : '');
   const canvas = picture(y);
   if (canvas) box.append(canvas);
   return box;
@@ -364,6 +391,6 @@ showKept();
 Sconce.check().then((found) => {
   if (!found.ok) {
     $('story').disabled = $('pick').disabled = true;
-    notice(`${found.reason[0].toUpperCase()}${found.reason.slice(1)}.\n${found.advice}`);
+    notice(`${sentence(found.reason)}\n${found.advice}`);
   }
 });

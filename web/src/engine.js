@@ -2,7 +2,7 @@
  * both use it. Everything that takes time is a loop of polls with a pause in between; calls of one
  * engine follow each other. */
 import { Glue } from './glue.js';
-import { openSource } from './sources.js';
+import { get, openSource } from './sources.js';
 import { SconceError, aborted } from './error.js';
 
 const PIECE = 4 << 20; /* bytes handed to the module at once */
@@ -14,17 +14,32 @@ const DTYPES = {
 };
 const NUMBER_OF = new Map(Object.entries(DTYPES).filter(([n]) => n !== '11').map(([n, [, type]]) => [type, Number(n)]));
 
-async function compile(wasm) {
-  if (wasm instanceof WebAssembly.Module) return wasm;
-  if (wasm instanceof ArrayBuffer || ArrayBuffer.isView(wasm)) return WebAssembly.compile(wasm);
-  const url = new URL(wasm ?? new URL('./sconce.wasm', import.meta.url), globalThis.location?.href);
+async function fetchModule(from) {
+  if (from instanceof WebAssembly.Module) return from;
+  if (from instanceof ArrayBuffer || ArrayBuffer.isView(from)) return WebAssembly.compile(from);
+  const url = new URL(from ?? new URL('./sconce.wasm', import.meta.url), globalThis.location?.href);
   if (url.protocol === 'file:') {
     const files = await import(/* @vite-ignore */ /* webpackIgnore: true */ `${'node:'}fs/promises`);
     return WebAssembly.compile(await files.readFile(url));
   }
-  const response = await fetch(url);
-  if (!response.ok) throw new SconceError('I/O error', `${url}: the server says ${response.status}`);
-  return WebAssembly.compile(await response.arrayBuffer());
+  return WebAssembly.compile(await (await get(url)).arrayBuffer());
+}
+
+/* sconce.wasm holds the real module packed, and unpacks it (see unpack.c). */
+async function unpacked(from) {
+  const outer = await WebAssembly.instantiate(await fetchModule(from));
+  const { unpack, unpacked_size: size, memory } = outer.exports;
+  return WebAssembly.compile(new Uint8Array(memory.buffer, unpack(), size()));
+}
+/* Once for all models of this thread; a failure is tried again. */
+let common = null;
+function compile(from) {
+  if (from) return unpacked(from);
+  common ??= unpacked().catch((error) => {
+    common = null;
+    throw error;
+  });
+  return common;
 }
 
 /* Why there is no WebGPU here, and what to do. */
@@ -45,7 +60,9 @@ export class Engine {
     if (why) throw why;
     engine.glue = new Glue(gpu);
     engine.onLog = options.onLog;
-    const { exports } = await WebAssembly.instantiate(await compile(options.wasm), engine.imports());
+    const module = await compile(options.wasm);
+    engine.check(options.signal);
+    const { exports } = await WebAssembly.instantiate(module, engine.imports());
     engine.c = exports;
     engine.glue.attach(exports);
     exports._initialize();
@@ -85,7 +102,7 @@ export class Engine {
     };
   }
 
-  /* ---- calls ------------------------------------------------------------------------------- */
+  /* ---- calls ---- */
 
   fail() {
     const at = this.c.web_error();
@@ -131,10 +148,13 @@ export class Engine {
     if (this.disposed) throw new SconceError('bad argument', 'the model was disposed of');
   }
 
-  async openDevice({ adapter, disable, limits }) {
+  async openDevice({ adapter, disable, limits, signal }) {
     this.device = this.good(this.with([adapter, disable, limits], (...at) => this.c.web_device_begin(...at)));
     try {
-      while (this.good(this.c.web_device_poll(this.device), -1) === 0) await this.glue.event();
+      while (this.good(this.c.web_device_poll(this.device), -1) === 0) {
+        await this.glue.event();
+        this.check(signal);
+      }
     } catch (error) {
       if (error.status === 'no device')
         error.advice ||= 'The browser found no GPU that it trusts. Update the graphics driver, or see chrome://gpu or about:support for the reason.';
@@ -143,7 +163,7 @@ export class Engine {
     this.info = JSON.parse(this.glue.zero(this.c.web_device_describe(this.device)));
   }
 
-  /* ---- loading ----------------------------------------------------------------------------- */
+  /* ---- loading ---- */
 
   async load(program, { data = [], tokenizer, tokenizerConfig, method = 'forward', cache, signal, onProgress, onNotice } = {}) {
     const options = { signal, cache, onNotice };
@@ -164,7 +184,7 @@ export class Engine {
   async openTokenizer(from, config, options) {
     const whole = async (file) => {
       const source = await openSource(file, options);
-      return source.read(0, source.size);
+      return source.read(0, source.size, options.signal);
     };
     const bytes = await whole(from);
     const extra = config ? await whole(config) : null;
@@ -181,7 +201,7 @@ export class Engine {
       const [loaded, total, kernels, allKernels, file, offset, size] = [0, 1, 2, 3, 4, 5, 6].map((i) => this.out(i));
       const now = `${loaded} ${kernels}`;
       if (now !== before) onProgress?.({ loaded, total, kernels, allKernels });
-      if (size) await this.give(file, offset, Math.min(size, PIECE));
+      if (size) await this.give(file, offset, Math.min(size, PIECE), signal);
       else if (now !== before) await this.glue.breathe();
       else await this.glue.event();
       before = now;
@@ -190,8 +210,8 @@ export class Engine {
     const [total, allKernels] = [this.out(1), this.out(3)]; /* zeros are not read: done is all of it */
     onProgress?.({ loaded: total, total, kernels: allKernels, allKernels });
   }
-  async give(file, offset, size) {
-    const bytes = await this.files[file].read(offset, size);
+  async give(file, offset, size, signal) {
+    const bytes = await this.files[file].read(offset, size, signal);
     if (bytes.length !== size)
       throw new SconceError('I/O error', `the file ended at ${offset + bytes.length}, it had ${this.files[file].size} bytes`);
     this.check();
@@ -241,7 +261,7 @@ export class Engine {
     });
   }
 
-  /* ---- running ----------------------------------------------------------------------------- */
+  /* ---- running ---- */
 
   run(inputs, { method = 'forward', signal } = {}) {
     return this.exclusive(async () => {
@@ -298,7 +318,7 @@ export class Engine {
     return { dtype, dims, data: new DTYPES[number][1](copy.buffer) };
   }
 
-  /* ---- text -------------------------------------------------------------------------------- */
+  /* ---- text ---- */
 
   needTokenizer() {
     if (!this.tokenizer) throw new SconceError('bad argument', 'the model was loaded without a tokenizer');

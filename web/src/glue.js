@@ -45,7 +45,7 @@ export class Glue {
     return functions;
   }
 
-  /* ---- memory ------------------------------------------------------------------------------ */
+  /* ---- memory ---- */
 
   get view() {
     if (this.heap?.buffer !== this.memory.buffer) this.heap = new DataView(this.memory.buffer);
@@ -89,7 +89,7 @@ export class Glue {
     this.set32(at + 4, bytes.length);
   }
 
-  /* ---- handles ----------------------------------------------------------------------------- */
+  /* ---- handles ---- */
 
   add(object) {
     const handle = this.free.pop() ?? this.objects.length;
@@ -105,7 +105,7 @@ export class Glue {
     return this.objects.length - 1 - this.free.length;
   }
 
-  /* ---- answers ----------------------------------------------------------------------------- */
+  /* ---- answers ---- */
 
   /* `answer` is called from ProcessEvents with what the promise gave, or with null and why not. */
   later(instance, promise, answer) {
@@ -178,7 +178,7 @@ export class Glue {
     });
   }
 
-  /* ---- instance and adapter ---------------------------------------------------------------- */
+  /* ---- instance and adapter ---- */
 
   wgpuCreateInstance() {
     const instance = { events: [], released: false };
@@ -260,7 +260,7 @@ export class Glue {
     this.release(handle);
   }
 
-  /* ---- device ------------------------------------------------------------------------------ */
+  /* ---- device ---- */
 
   wgpuAdapterRequestDevice(handle, at, info) {
     const S = L.WGPUDeviceDescriptor;
@@ -326,7 +326,7 @@ export class Glue {
       this.call(to, failed ? [3, 1] : [1, found ? kindOf(found) : 1], (failed ?? found)?.message));
   }
 
-  /* ---- what a device makes ----------------------------------------------------------------- */
+  /* ---- what a device makes ---- */
 
   wgpuDeviceCreateBuffer(handle, at) {
     const S = L.WGPUBufferDescriptor;
@@ -412,7 +412,7 @@ export class Glue {
     return out;
   }
 
-  /* ---- buffers ----------------------------------------------------------------------------- */
+  /* ---- buffers ---- */
 
   wgpuBufferMapAsync(handle, mode, offset, size, info) {
     const { buffer, instance } = this.objects[handle];
@@ -450,7 +450,7 @@ export class Glue {
     this.release(handle);
   }
 
-  /* ---- queue and commands ------------------------------------------------------------------ */
+  /* ---- queue and commands ---- */
 
   wgpuQueueWriteBuffer(queue, buffer, offset, data, size) {
     this.stats.writes++;

@@ -10,7 +10,7 @@ import { forget, kept } from './sources.js';
 
 export { SconceError };
 
-/* ---- two ways to an engine --------------------------------------------------------------------- */
+/* ---- two ways to an engine ---- */
 
 /* Calls go through messages. */
 class Remote {
@@ -64,7 +64,7 @@ class Remote {
 class Local {
   async call(name, args, { signal, text, prompt, progress, notice, log } = {}) {
     if (name === 'load') {
-      this.engine = await Engine.create({ ...args.device, onLog: (level, line) => log?.({ level, text: line }) });
+      this.engine = await Engine.create({ ...args.device, signal, onLog: (level, line) => log?.({ level, text: line }) });
       this.engine.glue.onLost = (message) => this.onLost?.(message);
       return this.engine.load(args.program, { ...args.options, signal, onProgress: progress, onNotice: notice });
     }
@@ -96,7 +96,7 @@ function whole(from) {
   return typeof from === 'string' || from instanceof URL ? new URL(from, globalThis.document?.baseURI ?? globalThis.location?.href).href : from;
 }
 
-/* ---- a model ----------------------------------------------------------------------------------- */
+/* ---- a model ---- */
 
 /* Text as it comes, and what the generation was when it has ended. */
 class Generation {

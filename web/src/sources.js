@@ -3,7 +3,7 @@
  * A source has a size and reads ranges; nothing is ever held as a whole. A URL is read in blocks by
  * range requests, and every block is kept in the origin's private file system under its SHA-256, so
  * that a second load needs no network, one that was broken off goes on where it was, and a block
- * that was damaged is fetched again. */
+ * that was damaged is fetched again. A connection that breaks is tried again from the byte it reached. */
 import { SconceError, aborted } from './error.js';
 
 export const BLOCK = 4 << 20;
@@ -43,54 +43,91 @@ class BlobSource {
   }
 }
 
-/* ---- URLs ------------------------------------------------------------------------------------ */
+/* ---- URLs ---- */
 
-async function get(url, headers, signal) {
+const TRIES = 5; /* of a request that the network broke off, each after twice the time of the last */
+const FIRST_WAIT = 250; /* milliseconds */
+
+function broken(url, error, signal) {
+  if (signal?.aborted) return aborted(signal);
+  return new SconceError('I/O error', `cannot fetch ${url}: ${error.message}`, { cause: error });
+}
+
+/* A server that is busy is asked again. */
+export async function get(url, headers, signal) {
   let response;
   try {
     response = await fetch(url, { headers, signal });
   } catch (error) {
-    if (signal?.aborted) throw aborted(signal);
-    throw new SconceError('I/O error', `cannot fetch ${url}: ${error.message}`);
+    throw Object.assign(broken(url, error, signal), { again: true });
   }
-  if (!response.ok) throw new SconceError('I/O error', `${url}: the server says ${response.status} ${response.statusText}`);
-  return response;
+  if (response.ok) return response;
+  await response.body?.cancel();
+  const error = new SconceError('I/O error', `${url}: the server says ${response.status} ${response.statusText}`);
+  throw Object.assign(error, { again: response.status === 429 || response.status >= 500 });
 }
+
+function pause(ms, signal) {
+  return new Promise((resolve, reject) => {
+    const end = () => {
+      clearTimeout(timer);
+      reject(aborted(signal));
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', end);
+      resolve();
+    }, ms);
+    signal?.addEventListener('abort', end, { once: true });
+  });
+}
+/* `work` may go on where it was, since it is the same function that is called again. */
+async function patiently(work, signal, tries = TRIES) {
+  for (let i = 1; ; i++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!error.again || signal?.aborted || i === tries) throw error;
+    }
+    await pause(FIRST_WAIT * 2 ** (i - 1), signal);
+  }
+}
+
+const tagOf = (response) => response.headers.get('ETag') ?? response.headers.get('Last-Modified') ?? '';
 
 async function openUrl(url, { signal, cache = true, onNotice }) {
   const store = cache ? await openStore(url) : null;
   let head;
   try {
-    head = await get(url, { Range: 'bytes=0-0' }, signal);
+    head = await patiently(() => get(url, { Range: 'bytes=0-0' }, signal), signal, store?.meta.size ? 1 : TRIES);
   } catch (error) {
-    if (store?.meta.size && !signal?.aborted) return new UrlSource(url, store, store.meta.size, { signal, onNotice });
+    if (store?.meta.size && !signal?.aborted) return new UrlSource(url, store, store.meta, onNotice);
     throw error;
   }
-  const tag = head.headers.get('ETag') ?? head.headers.get('Last-Modified') ?? '';
-  if (head.status !== 206) return new BlobSource(await head.blob()); /* the browser decides where it lies */
-  await head.arrayBuffer();
+  if (head.status !== 206) return new BlobSource(await head.blob().catch((error) => Promise.reject(broken(url, error, signal))));
+  await head.body?.cancel();
   const size = Number(/\/(\d+)$/.exec(head.headers.get('Content-Range') ?? '')?.[1]);
   if (!Number.isSafeInteger(size)) throw new SconceError('I/O error', `${url}: the server does not say how long the file is`);
-  await store?.begin(url.href, size, tag);
-  return new UrlSource(url, store, size, { signal, onNotice });
+  const about = { url: url.href, size, tag: tagOf(head) };
+  await store?.begin(about);
+  return new UrlSource(url, store, about, onNotice);
 }
 
 class UrlSource {
-  constructor(url, store, size, { signal, onNotice }) {
-    Object.assign(this, { url, store, size, signal, onNotice });
-    this.held = new Map(); /* a few blocks, and the next one on its way */
+  constructor(url, store, { size, tag }, onNotice) {
+    Object.assign(this, { url, store, size, tag, onNotice });
+    this.held = new Map(); /* a block, and the next one on its way */
   }
 
-  async read(offset, size) {
+  async read(offset, size, signal) {
     const first = Math.floor(offset / BLOCK);
     const last = Math.floor((offset + size - 1) / BLOCK);
     if (first === last) {
-      const block = await this.block(first);
+      const block = await this.block(first, signal);
       return block.subarray(offset - first * BLOCK, offset - first * BLOCK + size);
     }
     const out = new Uint8Array(size);
     for (let i = first; i <= last; i++) {
-      const block = await this.block(i);
+      const block = await this.block(i, signal);
       const from = Math.max(0, offset - i * BLOCK);
       const to = Math.min(block.length, offset + size - i * BLOCK);
       out.set(block.subarray(from, to), i * BLOCK + from - offset);
@@ -98,37 +135,51 @@ class UrlSource {
     return out;
   }
 
-  block(i) {
-    const promise = this.ask(i);
-    if ((i + 1) * BLOCK < this.size) this.ask(i + 1).catch(() => {}); /* who needs it will hear of it */
+  block(i, signal) {
+    const promise = this.ask(i, signal);
+    if ((i + 1) * BLOCK < this.size) this.ask(i + 1, signal).catch(() => {}); /* who needs it will hear of it */
     for (const key of this.held.keys()) if (key !== i && key !== i + 1) this.held.delete(key);
     return promise;
   }
-  ask(i) {
+  ask(i, signal) {
     if (!this.held.has(i)) {
-      const promise = this.load(i);
+      const promise = this.load(i, signal);
       this.held.set(i, promise);
       promise.catch(() => this.held.delete(i));
     }
     return this.held.get(i);
   }
 
-  async load(i) {
-    const kept = await this.store?.get(i);
+  async load(i, signal) {
+    const size = Math.min(BLOCK, this.size - i * BLOCK);
+    const kept = await this.store?.get(i, size);
     if (kept) return kept;
-    const from = i * BLOCK;
-    const size = Math.min(BLOCK, this.size - from);
-    const response = await get(this.url, { Range: `bytes=${from}-${from + size - 1}` }, this.signal);
-    const bytes = new Uint8Array(await response.arrayBuffer());
-    if (response.status !== 206 || bytes.length !== size)
-      throw new SconceError('I/O error', `${this.url}: asked for ${size} bytes at ${from}, got ${bytes.length}`);
-    if (this.store) await this.keep(i, bytes);
-    return bytes;
+    const block = { bytes: new Uint8Array(size), got: 0 };
+    await patiently(() => this.fetchRest(i * BLOCK, block, signal), signal);
+    if (this.store) await this.keep(i, block.bytes);
+    return block.bytes;
+  }
+  /* What a block lacks still; what has arrived stays when the connection breaks. */
+  async fetchRest(start, block, signal) {
+    const response = await get(this.url, { Range: `bytes=${start + block.got}-${start + block.bytes.length - 1}` }, signal);
+    if (response.status !== 206 || tagOf(response) !== this.tag) {
+      await response.body?.cancel();
+      throw new SconceError('I/O error', `${this.url} has changed on the server while it was read`, { advice: 'Load the model again.' });
+    }
+    const reader = response.body.getReader();
+    try {
+      for (let part; !(part = await reader.read()).done; block.got += part.value.length) block.bytes.set(part.value, block.got);
+    } catch (error) {
+      throw Object.assign(broken(this.url, error, signal), { again: !(error instanceof RangeError) });
+    }
+    if (block.got < block.bytes.length)
+      throw Object.assign(new SconceError('I/O error', `${this.url}: the server stopped at ${start + block.got} of ${this.size} bytes`), { again: true });
   }
   async keep(i, bytes) {
     try {
       await this.store.put(i, bytes);
     } catch (error) {
+      if (!this.store) return; /* it was said already */
       this.store = null;
       const full = error?.name === 'QuotaExceededError';
       this.onNotice?.(full
@@ -138,7 +189,7 @@ class UrlSource {
   }
 }
 
-/* ---- the store ------------------------------------------------------------------------------- */
+/* ---- the store ---- */
 
 const hex = (buffer) => [...new Uint8Array(buffer)].map((b) => b.toString(16).padStart(2, '0')).join('');
 const sha256 = async (bytes) => hex(await crypto.subtle.digest('SHA-256', bytes));
@@ -161,35 +212,37 @@ async function openStore(url) {
   }
 }
 
-/* One file a block, and meta.json: url, size, tag and the blocks' hashes. */
+/* One file a block, with the block's SHA-256 behind its bytes, and meta.json: url, size, tag, block. */
+const HASH = 32;
 class Store {
   constructor(place) {
     this.place = place;
-    this.meta = { hashes: [] };
+    this.meta = {};
   }
   async open() {
     try {
       this.meta = JSON.parse(new TextDecoder().decode(await this.file('meta.json')));
     } catch {
-      this.meta = { hashes: [] };
+      this.meta = {};
     }
   }
   /* What was kept of another version of the file is of no use. */
-  async begin(url, size, tag) {
-    if (this.meta.size === size && this.meta.tag === tag && this.meta.block === BLOCK) return;
-    this.meta = { url, size, tag, block: BLOCK, hashes: [] };
-    await this.write('meta.json', new TextEncoder().encode(JSON.stringify(this.meta))).catch(() => {});
+  async begin({ url, size, tag }) {
+    if (this.meta.size === size && this.meta.tag === tag && this.meta.block === BLOCK + HASH) return;
+    for await (const name of this.place.keys()) await this.place.removeEntry(name).catch(() => {});
+    this.meta = { url, size, tag, block: BLOCK + HASH };
+    await this.write('meta.json', [new TextEncoder().encode(JSON.stringify(this.meta))]).catch(() => {});
   }
   async file(name) {
     const file = await (await this.place.getFileHandle(name)).getFile();
     return file.arrayBuffer();
   }
-  async write(name, bytes) {
+  async write(name, parts) {
     const handle = await this.place.getFileHandle(name, { create: true });
     if (handle.createWritable) {
       const stream = await handle.createWritable();
       try {
-        await stream.write(bytes);
+        for (const part of parts) await stream.write(part);
       } catch (error) {
         await stream.abort().catch(() => {});
         throw error;
@@ -199,27 +252,27 @@ class Store {
     const access = await handle.createSyncAccessHandle();
     try {
       access.truncate(0);
-      access.write(bytes, { at: 0 });
+      let at = 0;
+      for (const part of parts) at += access.write(part, { at });
     } finally {
       access.close();
     }
   }
-  async get(i) {
-    const hash = this.meta.hashes[i];
-    if (!hash) return null;
-    try {
-      const bytes = new Uint8Array(await this.file(String(i)));
-      if ((await sha256(bytes)) === hash) return bytes;
-    } catch {
-      /* gone: fetch it again */
-    }
-    this.meta.hashes[i] = null;
-    return null;
+  /* null: not there, or damaged. */
+  async get(i, size) {
+    const file = await this.file(String(i)).catch(() => null);
+    if (file?.byteLength !== size + HASH) return null;
+    const bytes = new Uint8Array(file, 0, size);
+    return hex(new Uint8Array(file, size)) === (await sha256(bytes)) ? bytes : null;
   }
   async put(i, bytes) {
-    await this.write(String(i), bytes);
-    this.meta.hashes[i] = await sha256(bytes);
-    await this.write('meta.json', new TextEncoder().encode(JSON.stringify(this.meta)));
+    await this.write(String(i), [bytes, await crypto.subtle.digest('SHA-256', bytes)]);
+  }
+  /* Bytes that are kept. */
+  async sum() {
+    let all = 0;
+    for await (const [name, child] of this.place.entries()) if (name !== 'meta.json') all += Math.max(0, (await child.getFile()).size - HASH);
+    return all;
   }
 }
 
@@ -231,8 +284,7 @@ export async function kept() {
   for await (const child of place.values()) {
     const store = new Store(child);
     await store.open();
-    if (store.meta.url)
-      out.push({ url: store.meta.url, size: store.meta.size, kept: Math.min(store.meta.size, store.meta.hashes.filter(Boolean).length * BLOCK) });
+    if (store.meta.url) out.push({ url: store.meta.url, size: store.meta.size, kept: await store.sum() });
   }
   return out;
 }

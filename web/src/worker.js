@@ -10,7 +10,7 @@ const running = new Map();
 
 const calls = {
   async load({ program, options, device }, context) {
-    engine = await Engine.create({ ...device, onLog: (level, text) => context.tell('log', { level, text }) });
+    engine = await Engine.create({ ...device, signal: context.signal, onLog: (level, text) => context.tell('log', { level, text }) });
     engine.glue.onLost = (message) => postMessage({ event: 'lost', value: message });
     return engine.load(program, { ...options, signal: context.signal, onProgress: context.each('progress'), onNotice: context.each('notice') });
   },

@@ -1,4 +1,4 @@
-/* The web's tests: node web/test/all.mjs [PART…], parts: node, chromium, firefox, demo. Prints one line a test and
+/* The web's tests: node web/test/all.mjs [PART…], parts: node, chromium, firefox, big, demo, bundle. Prints one line a test and
  * exits 1 if any failed. Needs `make web` and the browsers of tools/setup.sh. */
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -6,8 +6,12 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { serve } from './server.mjs';
 import * as browsers from './browsers.mjs';
+import { testBig } from './big.mjs';
+import { testBundles } from './bundle.mjs';
+import { onThePage } from './demo.mjs';
+import { SHARED, casesInNode, testCases } from './fixtures.mjs';
 
-const ROOT = path.resolve(new URL('../..', import.meta.url).pathname);
+const { ROOT } = browsers;
 const PACKAGE = path.join(ROOT, 'build/web/package');
 const read = (name) => fs.readFileSync(path.join(ROOT, name));
 const golden = JSON.parse(read('models/stories15M/stories15M-4w.golden.json'));
@@ -28,7 +32,7 @@ async function test(name, work) {
 /* ---- what every host must give ----------------------------------------------------------------- */
 
 const toyCalls = toy.cases.flatMap((c) => c.calls.map((call) => ({ ...call, case: c.name })));
-function checkToy({ outputs, wrong }) {
+function checkOutputs(outputs) {
   const logits = new Float32Array(Uint8Array.from(read('tests/data/goldens/toy.golden.bin')).buffer);
   outputs.forEach(({ dims, data }, i) => {
     const call = toyCalls[i];
@@ -37,6 +41,9 @@ function checkToy({ outputs, wrong }) {
     const have = data.slice(-call.rows * toy.vocab);
     want.forEach((w, k) => assert.ok(Math.abs(w - have[k]) < 1e-5, `call ${i}, element ${k}: ${have[k]}, want ${w}`));
   });
+}
+function checkToy({ outputs, wrong }) {
+  checkOutputs(outputs);
   const said = wrong.map((w) => [w.sconce, w.status, w.message]);
   assert.deepEqual(said[0], [true, 'bad argument', "1 inputs, the method 'forward' takes 2"]);
   assert.equal(said[1][1], 'bad argument');
@@ -175,16 +182,17 @@ async function inNode() {
     assert.equal((await Sconce.check({ gpu: { requestAdapter: async () => null } })).ok, false);
     assert.match((await Sconce.check({ gpu: null })).reason, /no WebGPU/);
   });
+
+  await casesInNode(test, (program) => Sconce.load(program, { gpu }));
 }
 
 /* ---- browsers ---------------------------------------------------------------------------------- */
 
-function server() {
-  return serve({ '/': path.join(ROOT, 'web/test/pages'), '/sconce/': PACKAGE, '/models/': path.join(ROOT, 'models'), '/data/': path.join(ROOT, 'tests/data') });
-}
+const ROOTS = { '/': path.join(ROOT, 'web/test/pages'), '/sconce/': PACKAGE, '/models/': path.join(ROOT, 'models'), '/data/': path.join(ROOT, 'tests/data'),
+    ...(SHARED ? { '/shared/': path.join(SHARED, 'fixtures') } : {}) };
 
-async function inBrowser(name, launch, tokens) {
-  const site = await server();
+async function inBrowser(name, launch, tokens, stride) {
+  const site = await serve(ROOTS);
   const browser = await launch();
   const { run, wait } = await browser.open(`${site.url}/`);
   await wait(() => window.ready);
@@ -199,6 +207,7 @@ async function inBrowser(name, launch, tokens) {
   await test(`${name}: files, and files that are none`, async () => checkFiles(await run(() => window.cases.files())));
   await test(`${name}: the story, token for token`, async () =>
     checkStory(await run((arg) => window.cases.stories(arg), { maxNew: tokens, ids: story.prompt }), tokens));
+  await testCases(test, name, stride, (cases) => run((list) => window.cases.fixtures(list), cases));
   if (name === 'chromium') await test(`${name}: a second load needs no download`, async () => {
     const kept = await run(() => window.cases.cache());
     assert.ok(kept.some((file) => file.url.endsWith('.pte') && file.kept > 1e7), JSON.stringify(kept));
@@ -212,76 +221,13 @@ async function inBrowser(name, launch, tokens) {
   site.close();
 }
 
-/* ---- the page, as a person uses it ------------------------------------------------------------- */
-
-async function onThePage() {
-  const out = path.join(ROOT, 'build/web/shots');
-  fs.mkdirSync(out, { recursive: true });
-  const site = await serve({ '/': path.join(ROOT, 'build/web/demo') });
-  const browser = await browsers.chromium();
-  const { page } = await browser.open(`${site.url}/`, { viewport: { width: 1000, height: 720 } });
-  page.setDefaultTimeout(300000);
-  const shot = (name) => page.screenshot({ path: path.join(out, `${name}.png`) });
-  await test('demo: load the story model, chat with the keyboard', async () => {
-    await page.click('#story');
-    await page.waitForSelector('#send:enabled');
-    await page.click('#settings-button');
-    await page.fill('#max-new', '24');
-    await page.fill('#temperature', '0');
-    await page.click('#settings-button');
-    await page.fill('#prompt', 'Once upon a time');
-    await page.press('#prompt', 'Enter');
-    await page.waitForFunction(() => /tokens\/s; prompt/.test(document.getElementById('speed').textContent));
-    assert.match(await page.textContent('#messages li:last-child'), /^Once upon a time, there was a little girl named Lily/);
-    await shot('desktop');
-    return page.textContent('#speed');
-  });
-  await test('demo: stop in the middle', async () => {
-    await page.fill('#prompt', 'Tom');
-    await page.press('#prompt', 'Enter');
-    await page.waitForFunction(() => document.querySelector('#messages li:last-child').textContent.length > 'Tom'.length);
-    await page.click('#stop');
-    await page.waitForSelector('#send:visible');
-  });
-  await test('demo: any model on the run tab', async () => {
-    await page.click('#tab-run');
-    await page.setInputFiles('#run-files', path.join(ROOT, 'tests/data/goldens/toy.pte'));
-    await page.waitForSelector('#run-form button:visible');
-    await page.click('#run-form button');
-    await page.waitForSelector('.tensor');
-    assert.match(await page.textContent('.tensor strong'), /output 0: float32 \[1,7,8\]/);
-    await shot('run');
-  });
-  await test('demo: a wrong file has a sentence and a way on', async () => {
-    await page.setInputFiles('#run-files', { name: 'x.pte', mimeType: '', buffer: Buffer.alloc(5000, 7) });
-    await page.waitForSelector('#notice:visible');
-    assert.match(await page.textContent('#notice'), /exported/);
-  });
-  await test('demo: phone, dark, offline after the first visit', async () => {
-    await page.setViewportSize({ width: 390, height: 780 });
-    await page.emulateMedia({ colorScheme: 'dark' });
-    await page.waitForFunction(() => navigator.serviceWorker.controller || navigator.serviceWorker.ready.then(() => true));
-    await page.waitForTimeout(1000);
-    await page.context().setOffline(true);
-    await page.reload();
-    await page.waitForSelector('#story');
-    await shot('phone-offline');
-    await page.click('#story'); /* the model was kept: it loads without a network */
-    await page.waitForSelector('#send:enabled');
-    await page.context().setOffline(false);
-    await page.click('#tab-check');
-    await page.waitForTimeout(300);
-    await shot('phone-check');
-  });
-  await browser.close();
-  site.close();
-}
-
 const parts = process.argv.slice(2);
 const wanted = (part) => parts.length === 0 || parts.includes(part);
 if (wanted('node')) await inNode();
-if (wanted('chromium')) await inBrowser('chromium', browsers.chromium, 16);
-if (wanted('firefox')) await inBrowser('firefox', browsers.firefox, 16);
-if (wanted('demo')) await onThePage();
+if (wanted('chromium')) await inBrowser('chromium', browsers.chromium, 16, 4);
+if (wanted('firefox')) await inBrowser('firefox', browsers.firefox, 16, 48);
+if (wanted('big')) await testBig(test, ROOTS);
+if (wanted('demo')) await onThePage(test);
+if (wanted('bundle')) await testBundles(test, toyCalls, checkOutputs);
 console.log(failed ? `${failed} failed` : 'all passed');
 process.exit(failed ? 1 : 0);

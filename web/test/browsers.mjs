@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { createRequire } from 'node:module';
 
-const ROOT = path.resolve(import.meta.dirname ?? new URL('.', import.meta.url).pathname, '../..');
+export const ROOT = path.resolve(new URL('../..', import.meta.url).pathname);
 export const require = createRequire(path.join(ROOT, 'build/deps/node/package.json'));
 
 export async function chromium(options = {}) {
@@ -33,4 +33,18 @@ export async function firefox() {
     await page.goto(url);
     return { page, run: (f, arg) => page.evaluate(f, arg), wait: (f) => page.waitForFunction(f), shot: (file) => page.screenshot({ path: file }) };
   }, close: () => browser.close() };
+}
+
+/* Processes that this one started, and those that they did. */
+export function descendants() {
+  const parent = new Map();
+  for (const pid of fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number)) {
+    try {
+      parent.set(pid, Number(/\) \S (\d+)/.exec(fs.readFileSync(`/proc/${pid}/stat`, 'utf8'))[1]));
+    } catch {
+      /* it has ended */
+    }
+  }
+  const ours = (pid) => pid === process.pid || (parent.has(pid) && ours(parent.get(pid)));
+  return [...parent.keys()].filter((pid) => pid !== process.pid && ours(pid));
 }

@@ -1,5 +1,6 @@
-/* A static server for tests: range requests, and counts of what was asked for. `slow` and `broken`
- * make it behave as bad networks do. */
+/* A static server for tests: range requests, and a list of what was asked for. Its state makes it behave as bad networks
+ * and servers do: `ranges` false answers with whole files, `cutAt` [n, bytes] breaks the next n answers of .pte and .ptd
+ * files off behind so many bytes, `busy` n answers so many requests with 503, `version` changes every tag. */
 import http from 'node:http';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -9,7 +10,7 @@ const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.mjs': 'text/ja
 
 /* roots: {'/prefix/': folder}, the longest prefix wins. */
 export async function serve(roots) {
-  const state = { requests: [], ranges: true, failAfter: Infinity };
+  const state = { requests: [], ranges: true, cutAt: [0, 0], busy: 0, version: 1 };
   const server = http.createServer((request, response) => {
     const url = decodeURIComponent(new URL(request.url, 'http://x').pathname);
     const prefix = Object.keys(roots).filter((p) => url.startsWith(p)).sort((a, b) => b.length - a.length)[0];
@@ -20,9 +21,13 @@ export async function serve(roots) {
       response.writeHead(404);
       return response.end();
     }
-    if (state.failAfter-- <= 0) return request.socket.destroy();
+    const model = /\.p(te|td)$/.test(url);
+    if (model && state.busy-- > 0) {
+      response.writeHead(503);
+      return response.end();
+    }
     const { size, mtimeMs } = fs.statSync(file);
-    const head = { 'Content-Type': TYPES[path.extname(file)] ?? 'application/octet-stream', ETag: `"${size}-${mtimeMs}"`, 'Cache-Control': 'no-store' };
+    const head = { 'Content-Type': TYPES[path.extname(file)] ?? 'application/octet-stream', ETag: `"${size}-${mtimeMs}-${state.version}"`, 'Cache-Control': 'no-store' };
     const range = state.ranges && /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '');
     if (!range) {
       response.writeHead(200, { ...head, 'Content-Length': size });
@@ -31,6 +36,10 @@ export async function serve(roots) {
     const from = Number(range[1]);
     const to = Math.min(size - 1, range[2] === '' ? size - 1 : Number(range[2]));
     response.writeHead(206, { ...head, 'Content-Length': to - from + 1, 'Content-Range': `bytes ${from}-${to}/${size}` });
+    if (model && to - from >= state.cutAt[1] && state.cutAt[0]-- > 0) {
+      const part = fs.createReadStream(file, { start: from, end: from + state.cutAt[1] - 1 });
+      return part.on('end', () => setTimeout(() => request.socket.destroy(), 50)).pipe(response, { end: false });
+    }
     fs.createReadStream(file, { start: from, end: to }).pipe(response);
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -1,6 +1,7 @@
-/* What browsers are asked to do; the same file runs in Node. Each case returns plain data, which
+/* What browsers are asked to do. Each case returns plain data, which
  * the runner compares. */
 import { Sconce, SconceError } from '/sconce/index.js';
+import { runCases } from './fixtures.js';
 
 const root = globalThis.location?.origin ?? '';
 const STORIES = [`${root}/models/stories15M/stories15M-4w.pte`, { tokenizer: `${root}/models/stories15M/tokenizer.bin` }];
@@ -45,6 +46,16 @@ export async function stories({ maxNew = 32, worker = true, ids = [1] } = {}) {
   return out;
 }
 
+/* How long a greedy story takes; the model stays for the next one. */
+let kept = null;
+export async function speed(maxNew) {
+  kept ??= await Sconce.load(STORIES[0], STORIES[1]);
+  await kept.reset();
+  const generation = kept.generate([1], { maxNew, ignoreEnd: true });
+  await generation.text();
+  return generation.result;
+}
+
 /* A model without a tokenizer: typed arrays in and out, dynamic dims, several calls. */
 export async function toy({ calls, worker = true }) {
   const model = await Sconce.load(TOY, { worker, cache: false });
@@ -87,6 +98,53 @@ export async function cache() {
   return Sconce.kept();
 }
 
+/* Case folders: those that are wrong. On this thread, since a worker each takes longer than the cases. */
+export async function fixtures(cases) {
+  const open = async (address) => (await fetch(address)).arrayBuffer();
+  return runCases(cases, (program) => Sconce.load(program, { worker: false }), open);
+}
+
 export async function check() {
   return Sconce.check();
 }
+
+/* A big model (web/test/big.c) in parts: what it gives for x = 1, and what was noticed. `stop` aborts at so many bytes. */
+export async function big({ folder, stop = Infinity, cache = true, worker = true }) {
+  const control = new AbortController();
+  const notices = [];
+  let loaded = 0;
+  const onProgress = (p) => {
+    loaded = p.loaded;
+    if (loaded >= stop) control.abort();
+  };
+  const out = { notices };
+  out.failed = await failure(async () => {
+    const data = [0, 1].map((i) => `${root}/${folder}/big.${i}.ptd`);
+    const model = await Sconce.load(`${root}/${folder}/big.pte`, { data, signal: control.signal, onProgress, onNotice: (text) => notices.push(text), cache, worker });
+    const [input] = model.methods.forward.inputs;
+    const [y] = await model.run([new Float32Array(input.dims[0]).fill(1)]);
+    out.values = [y.data[0], y.data.at(-1)];
+    out.stats = model.stats;
+    await model.dispose();
+  });
+  return { ...out, loaded, kept: await Sconce.kept() };
+}
+
+/* Turns one byte of a block that is kept. */
+export async function damage(part) {
+  const place = await (await navigator.storage.getDirectory()).getDirectoryHandle('sconce');
+  for await (const child of place.values()) {
+    const about = JSON.parse(await (await (await child.getFileHandle('meta.json')).getFile()).text());
+    if (!about.url.endsWith(part)) continue;
+    const handle = await child.getFileHandle('1');
+    const bytes = new Uint8Array(await (await handle.getFile()).arrayBuffer());
+    bytes[12345] ^= 1;
+    const stream = await handle.createWritable();
+    await stream.write(bytes);
+    await stream.close();
+    return true;
+  }
+  return false;
+}
+
+export const forget = () => Sconce.forget();

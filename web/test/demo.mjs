@@ -1,0 +1,123 @@
+/* The demo page as a person uses it, in Chromium, with pictures in build/web/shots: load, chat, stop, another model,
+ * offline; and each failure that a user meets has a sentence and a way on. */
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import * as browsers from './browsers.mjs';
+import { serve } from './server.mjs';
+
+const { ROOT } = browsers;
+const SHOTS = path.join(ROOT, 'build/web/shots');
+const shotsOf = (page) => (name) => page.screenshot({ path: path.join(SHOTS, `${name}.png`) });
+
+export async function onThePage(test) {
+  fs.mkdirSync(SHOTS, { recursive: true });
+  const site = await serve({ '/': path.join(ROOT, 'build/web/demo') });
+  const browser = await browsers.chromium();
+  const { page } = await browser.open(`${site.url}/`, { viewport: { width: 1000, height: 720 } });
+  page.setDefaultTimeout(300000);
+  const shot = shotsOf(page);
+  await test('demo: load the story model, chat with the keyboard', async () => {
+    await page.click('#story');
+    await page.waitForSelector('#send:enabled');
+    await page.click('#settings-button');
+    await page.fill('#max-new', '24');
+    await page.fill('#temperature', '0');
+    await page.click('#settings-button');
+    await page.fill('#prompt', 'Once upon a time');
+    await page.press('#prompt', 'Enter');
+    await page.waitForFunction(() => /tokens\/s; prompt/.test(document.getElementById('speed').textContent));
+    assert.match(await page.textContent('#messages li:last-child'), /^Once upon a time, there was a little girl named Lily/);
+    await shot('desktop');
+    return page.textContent('#speed');
+  });
+  await test('demo: stop in the middle', async () => {
+    await page.fill('#prompt', 'Tom');
+    await page.press('#prompt', 'Enter');
+    await page.waitForFunction(() => document.querySelector('#messages li:last-child').textContent.length > 'Tom'.length);
+    await page.click('#stop');
+    await page.waitForSelector('#send:visible');
+  });
+  await test('demo: any model on the run tab', async () => {
+    await page.click('#tab-run');
+    await page.setInputFiles('#run-files', path.join(ROOT, 'tests/data/goldens/toy.pte'));
+    await page.waitForSelector('#run-form button:visible');
+    await page.click('#run-form button');
+    await page.waitForSelector('.tensor');
+    assert.match(await page.textContent('.tensor strong'), /output 0: float32 \[1,7,8\]/);
+    await shot('run');
+  });
+  await test('demo: a wrong file has a sentence and a way on', async () => {
+    await page.setInputFiles('#run-files', { name: 'x.pte', mimeType: '', buffer: Buffer.alloc(5000, 7) });
+    await page.waitForSelector('#notice:visible');
+    assert.match(await page.textContent('#notice'), /exported/);
+  });
+  await test('demo: phone, dark, offline after the first visit', async () => {
+    await page.setViewportSize({ width: 390, height: 780 });
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.waitForFunction(() => navigator.serviceWorker.controller || navigator.serviceWorker.ready.then(() => true));
+    await page.waitForTimeout(1000);
+    await page.context().setOffline(true);
+    await page.reload();
+    await page.waitForSelector('#story');
+    await shot('phone-offline');
+    await page.click('#story'); /* the model was kept: it loads without a network */
+    await page.waitForSelector('#send:enabled');
+    await page.context().setOffline(false);
+    await page.click('#tab-check');
+    await page.waitForTimeout(300);
+    await shot('phone-check');
+  });
+  await lostDevice(test, page, shot);
+  await browser.close();
+  await failures(test, site);
+  site.close();
+}
+
+/* The GPU's process is killed, as a driver's crash does. */
+async function lostDevice(test, page, shot) {
+  await test('demo: a lost GPU has a sentence and a button', async () => {
+    await page.click('#tab-chat');
+    await page.waitForSelector('#send:enabled');
+    const gpu = browsers.descendants().filter((pid) => fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('--type=gpu-process'));
+    assert.ok(gpu.length > 0);
+    for (const pid of gpu) process.kill(pid, 'SIGKILL');
+    await page.waitForSelector('#notice-action:visible', { timeout: 30000 });
+    assert.match(await page.textContent('#notice-text'), /GPU was lost/);
+    assert.ok(await page.isDisabled('#send'));
+    await shot('phone-lost');
+    await page.click('#notice-action');
+    await page.waitForSelector('#send:enabled');
+    assert.ok(await page.isHidden('#notice'));
+  });
+}
+
+/* Browsers that lack something: `page` is code that runs before the page, `worker` before its worker. */
+const LACKS = {
+  'no WebGPU': { page: "Object.defineProperty(Navigator.prototype, 'gpu', { get: () => undefined })", says: /no WebGPU.*\n.*Chrome/s },
+  'a GPU that is not trusted': { page: 'GPU.prototype.requestAdapter = async () => null', says: /no GPU that it trusts.*\n.*driver/s },
+  'no memory on the GPU': { worker: "GPUDevice.prototype.createBuffer = () => { throw new RangeError('too large') };", says: /^Out of GPU memory.*\n.*smaller model/s, button: true },
+  'no network': { gone: /\.pte$/, says: /^Cannot fetch.*\n.*connection/s, button: true },
+};
+async function failures(test, site) {
+  for (const [name, { page: before, worker, gone, says, button }] of Object.entries(LACKS)) {
+    await test(`demo: ${name} has a sentence and a way on`, async () => {
+      const browser = await browsers.chromium();
+      const { page } = await browser.open('about:blank', { viewport: { width: 1000, height: 720 }, serviceWorkers: 'block' });
+      page.setDefaultTimeout(120000);
+      if (before) await page.addInitScript(before);
+      if (worker) await page.route('**/worker.js', async (route) => {
+        const response = await route.fetch();
+        await route.fulfill({ response, body: `${worker}\n${await response.text()}` });
+      });
+      if (gone) await page.route(gone, (route) => route.abort());
+      await page.goto(site.url);
+      if (!before) await page.click('#story');
+      await page.waitForSelector('#notice:visible');
+      assert.match(await page.textContent('#notice-text'), says);
+      assert.equal(await page.isVisible('#notice-action'), !!button);
+      await shotsOf(page)(`fails-${name.replaceAll(' ', '-')}`);
+      await browser.close();
+    });
+  }
+}
