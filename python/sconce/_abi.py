@@ -110,13 +110,15 @@ class log(ctypes.Structure):
 
 class device_desc(ctypes.Structure):
     _fields_ = [("library", c_char_p), ("adapter", c_char_p), ("disable", c_char_p), ("limits", c_char_p),
-                ("no_fusion", c_char_p), ("no_threads", c_bool), ("allocator", allocator), ("log", log)]
+                ("precision", c_char_p), ("no_fusion", c_char_p), ("avoid", c_char_p), ("no_threads", c_bool),
+                ("allocator", allocator), ("log", log)]
 
 
 class device_info(ctypes.Structure):
     _fields_ = [("index", c_uint32), ("name", c_char * 128), ("driver", c_char * 192), ("vendor", c_char * 64),
                 ("api", c_char * 16), ("library", c_char * 32), ("library_version", c_char * 32), ("type", Enum),
                 ("f16", c_bool), ("subgroups", c_bool), ("timestamps", c_bool), ("matrix", c_bool),
+                ("fast", c_bool),
                 ("subgroup_min", c_uint32), ("subgroup_max", c_uint32), ("max_buffer", c_uint64),
                 ("max_storage_binding", c_uint64), ("max_storage_buffers", c_uint32),
                 ("max_workgroup_bytes", c_uint32), ("max_workgroup_invocations", c_uint32),
@@ -164,7 +166,8 @@ class tensor(ctypes.Structure):
 
 class method_info(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("n_inputs", c_uint32), ("n_outputs", c_uint32), ("inputs", POINTER(tensor)),
-                ("outputs", POINTER(tensor)), ("dynamic", POINTER(c_bool)), ("can_draw", c_bool)]
+                ("outputs", POINTER(tensor)), ("dynamic", POINTER(c_bool)), ("can_draw", c_bool),
+                ("max_rows", c_uint32)]
 
 
 class call(ctypes.Structure):
@@ -214,11 +217,13 @@ class choice(ctypes.Structure):
 
 class session_desc(ctypes.Structure):
     _fields_ = [("model", c_void_p), ("method", c_char_p), ("tokenizer", c_void_p), ("sampler", sampler_desc),
-                ("host_chooses", c_bool), ("recovers", c_bool), ("allocator", allocator)]
+                ("host_chooses", c_bool), ("recovers", c_bool), ("lookup", Enum),
+                ("allocator", allocator)]
 
 
 class session_info(ctypes.Structure):
-    _fields_ = [("n_vocab", c_uint32), ("context", c_uint32), ("chunk", c_uint32), ("position", c_uint32)]
+    _fields_ = [("n_vocab", c_uint32), ("context", c_uint32), ("chunk", c_uint32), ("position", c_uint32),
+                ("guessed", c_uint64), ("accepted", c_uint64)]
 
 
 class inspect_desc(ctypes.Structure):

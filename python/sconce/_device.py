@@ -28,6 +28,7 @@ class DeviceInfo:
     subgroups: bool
     timestamps: bool
     matrix: bool
+    fast: bool
     subgroup_min: int
     subgroup_max: int
     max_buffer: int
@@ -80,8 +81,9 @@ class Device(Handle):
 
     ``Device()`` is the best one here; ``Device("NVIDIA")`` one whose name has this in it, ``Device(1)`` the one with
     this index among :func:`sconce.devices`. ``library`` is a WebGPU library: ``"wgpu"``, ``"dawn"`` or a path.
-    ``disable`` names features not to use (``"f16,subgroups"``), ``limits`` caps (``"default"``), ``no_fusion`` fusions
-    not to make. The variables ``SCONCE_ADAPTER``, ``SCONCE_WEBGPU``, … mean the same as for the command.
+    ``disable`` names features not to use (``"f16,subgroups"``), ``limits`` caps (``"default"``), ``precision`` is
+    ``"exact"`` or ``"fast"``, ``no_fusion`` names fusions not to make, ``avoid`` kernels that ``sconce check --self``
+    found wrong. The variables ``SCONCE_ADAPTER``, ``SCONCE_WEBGPU``, … mean the same as for the command.
 
     Models of one device can feed each other. A model without a device takes one that all such models share.
     """
@@ -89,9 +91,11 @@ class Device(Handle):
     _closed_by = "device_close"
 
     def __init__(self, adapter: Union[str, int, None] = None, *, library: Optional[str] = None,
-                 disable: Optional[str] = None, limits: Optional[str] = None, no_fusion: Optional[str] = None):
+                 disable: Optional[str] = None, limits: Optional[str] = None, precision: Optional[str] = None,
+                 no_fusion: Optional[str] = None, avoid: Optional[str] = None):
         desc = _abi.device_desc(library=utf8(library), adapter=utf8(None if adapter is None else str(adapter)),
-                                disable=utf8(disable), limits=utf8(limits), no_fusion=utf8(no_fusion), log=log())
+                                disable=utf8(disable), limits=utf8(limits), precision=utf8(precision),
+                                no_fusion=utf8(no_fusion), avoid=utf8(avoid), log=log())
         handle, done = ctypes.c_void_p(), ctypes.c_bool()
         _quiet()
         lib.device_begin(ctypes.byref(handle), ctypes.byref(desc))
