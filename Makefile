@@ -5,12 +5,13 @@
 #   make soak MINUTES=20   endurance, under the sanitizers
 #   make dawn     the second WebGPU library (then SCONCE_WEBGPU=dawn)
 #   make executorch  Sconce as a delegate of ExecuTorch's own runtime; make executorch-test runs it
-#   make wheels   build/wheels, for pip
+#   make wheel    build/wheels, for pip on this machine; make wheels for five systems
 #   make install PREFIX=/usr/local        make deb       a Debian package, build/sconce_*.deb
 #   make web      the npm package         make web-test  in Node, Chromium and Firefox
 #   make web-demo a page that chats, on localhost
-#   make windows macos  packages for other systems, made on Linux, in build/packages
+#   make windows macos linux  packages to unpack anywhere, made on Linux, in build/packages
 #   make windows-test   the tests under wine
+#   make aarch64-test   Linux on ARM, under qemu
 SETUP = sh tools/setup.sh
 SECONDS ?= 60
 PREFIX ?= /usr/local
@@ -23,8 +24,8 @@ ET_PYTHON ?= build/executorch/venv/bin/python
 ET = build/executorch
 
 .PHONY: all installed deb program demo test test-all lint fuzz dawn executorch executorch-test install clean release asan web web-test web-demo
-.PHONY: wheels soak
-.PHONY: windows windows-test macos macos-arm64 macos-x86_64
+.PHONY: wheel wheels soak
+.PHONY: windows windows-test macos macos-arm64 macos-x86_64 linux linux-x86_64 aarch64 linux-aarch64 aarch64-test
 
 all: release
 
@@ -103,22 +104,29 @@ web:
 	@cmake --build --preset web
 	@python3 web/assemble.py build/web/sconce.wasm build/web/package
 
-web-test: web
-	@$(SETUP) swift browsers
+web-test: web program
+	@$(SETUP) swift browsers bundlers
+	@cmake --build --preset release --target sconce_big
 	@node web/test/all.mjs
 
 web-demo: web
 	@python3 web/assemble.py --demo build/web/package build/web/demo
 	@python3 web/demo/serve.py build/web/demo
 
-# With `make windows macos aarch64` before it, for those too.
-wheels: release
+# With what `make` built here, for this machine and newer ones; the others ask for as little as can be.
+wheel: release
+	@cmake --build --preset release --target sconce_plain
+	@python3 tools/wheels.py --from build
+
+wheels: linux windows macos
 	@python3 tools/wheels.py
 
 # docs/platforms.md says what of these was run where.
 macos: macos-arm64 macos-x86_64
+linux: linux-x86_64 linux-aarch64
+aarch64: linux-aarch64
 
-windows macos-arm64 macos-x86_64:
+windows macos-arm64 macos-x86_64 linux-x86_64 linux-aarch64:
 	@$(SETUP) build $@
 	@cmake --preset $@ >build/$@-configure.log || { cat build/$@-configure.log; exit 1; }
 	@cmake --build --preset $@
@@ -127,6 +135,10 @@ windows macos-arm64 macos-x86_64:
 windows-test: release windows
 	@$(SETUP) run wine
 	@SCONCE_WINDOWS=all $(TEST) --filter test_windows/
+
+aarch64-test: release linux-aarch64
+	@$(SETUP) run arm
+	@SCONCE_ARM=all $(TEST) --filter test_arm/
 
 install: installed
 	@cmake --install build/release --prefix "$(PREFIX)"

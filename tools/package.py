@@ -17,6 +17,8 @@ STAMP = (1980, 1, 1, 0, 0, 0)  # the same input gives the same bytes
 # preset -> platform of tools/pinned.txt, its programs, what is there for whoever links
 PRESETS = {
     "windows": ("windows-x86_64", ["sconce.exe", "sconce.dll", "wgpu_native.dll"], ["libsconce.dll.a", "libsconce.a"]),
+    "linux-x86_64": ("linux-x86_64", ["sconce", "libsconce.so.{so}", "libwgpu_native.so"], ["libsconce.a"]),
+    "linux-aarch64": ("linux-aarch64", ["sconce", "libsconce.so.{so}", "libwgpu_native.so"], ["libsconce.a"]),
     "macos-arm64": ("macos-arm64", ["sconce", "libsconce.{so}.dylib", "libwgpu_native.dylib"], ["libsconce.a"]),
     "macos-x86_64": ("macos-x86_64", ["sconce", "libsconce.{so}.dylib", "libwgpu_native.dylib"], ["libsconce.a"]),
 }
@@ -36,6 +38,7 @@ def members(preset):
     for path in sorted((ROOT / "include").glob("*.h")):
         yield f"include/{path.name}", path.read_bytes(), False
     yield "LICENSE", (ROOT / "LICENSE").read_bytes(), False
+    yield "LICENSE.wgpu-native", (ROOT / "tools/licenses/wgpu-native.txt").read_bytes(), False
     yield "README.md", (ROOT / "README.md").read_bytes(), False
 
 

@@ -85,6 +85,8 @@ def front(lines, verbs, version):
 
 # ---- completions
 
+HELP = "what a verb does, and its options"
+
 
 def bash(verbs):
     rows = "\n".join(f"    {v.name}) words='{' '.join(n for o in v.options for n in o[1])}' ;;" for v in verbs)
@@ -113,8 +115,8 @@ def zsh_text(text):
 
 def zsh(verbs):
     out = ["#compdef sconce", "_sconce() {", "  local -a verbs", "  verbs=("]
-    out += [f"    '{v.name}:{zsh_text(v.what)}'" for v in verbs] + ["  )",
-            "  if (( CURRENT == 2 )) || [[ $words[2] == help ]]; then", "    _describe verb verbs", "    return", "  fi",
+    out += [f"    '{v.name}:{zsh_text(v.what)}'" for v in verbs] + [f"    'help:{zsh_text(HELP)}'", "  )",
+            "  if (( CURRENT == 2 )) || { (( CURRENT == 3 )) && [[ $words[2] == help ]] }; then", "    _describe verb verbs", "    return", "  fi",
             "  local verb=$words[2]", "  shift words", "  (( CURRENT-- ))", "  case $verb in"]
     for v in verbs:
         out += [f"  {v.name})", "    _arguments \\"]
@@ -130,8 +132,9 @@ def fish_text(text):
 
 
 def fish(verbs):
-    out = ["# fish completion of sconce"]
+    out = ["# fish completion of sconce", f"complete -c sconce -n __fish_use_subcommand -f -a help -d {fish_text(HELP)}"]
     for v in verbs:
+        out.append(f"complete -c sconce -n '__fish_seen_subcommand_from help' -f -a {v.name} -d {fish_text(v.what)}")
         out.append(f"complete -c sconce -n __fish_use_subcommand -f -a {v.name} -d {fish_text(v.what)}")
         for _, names, value, text in v.options:
             keys = " ".join(f"-l {n[2:]}" if n.startswith("--") else f"-s {n[1:]}" for n in names)

@@ -103,12 +103,14 @@ class Chart:
 
 
 def legend(lines, colours):
-    """One row, as wide as the names are; about 6.4 px a letter."""
+    """One row: letters of 12 px, about 7 px wide in the widest usual fonts, and smaller where it would pass the edge."""
+    room = WIDTH - LEFT - RIGHT - 34 * len(lines)
+    size = min(12, 12 / 7 * room / sum(len(name) for name, _ in lines))
     x = LEFT
     for name, _ in lines:
         yield f'<rect x="{x:.0f}" y="34" width="14" height="4" fill="{colours[name]}"/>'
-        yield f'<text x="{x + 20:.0f}" y="40" fill="{colours[name]}">{html.escape(name)}</text>'
-        x += 40 + 6.4 * len(name)
+        yield f'<text x="{x + 20:.0f}" y="40" font-size="{size:.1f}" fill="{colours[name]}">{html.escape(name)}</text>'
+        x += 34 + 7 / 12 * size * len(name)
 
 
 def draw(title, lines):

@@ -3,16 +3,19 @@
 #   setup.sh build   compiler, CMake, Ninja, Python, and the pinned WebGPU library with its headers;
 #                    where it can, libedit, libjpeg and libpng, which the command uses if they are there
 #   setup.sh run     a Vulkan loader, and a software device where there is no GPU
-#   setup.sh terminal  tmux, in which the tests of chat press keys
+#   setup.sh terminal  tmux, in which the tests of chat press keys, and the shells that complete
 #   setup.sh lint    clang and clang-format
 #   setup.sh swift   SwiftShader, the second software device (inside Debian's chromium)
 #   setup.sh dawn    Dawn, the second WebGPU library
 #   setup.sh executorch   a C++ compiler, and a Python below build/ with executorch and torch (GBs)
-#   setup.sh web     clang for WebAssembly
+#   setup.sh web     clang and wasm-opt for WebAssembly
 #   setup.sh browsers  Node with a WebGPU of its own, Chromium, Firefox: for the web's tests
+#   setup.sh bundlers  Vite and webpack, which the web's tests build the package with
 #   setup.sh python  what the Python package's tests use: venv, and NumPy for this Python
-#   setup.sh windows, macos-arm64, macos-x86_64: a compiler for that system, and its WebGPU library
+#   setup.sh windows, macos-arm64, macos-x86_64, linux-x86_64, linux-aarch64: a compiler for that
+#                    system, and its WebGPU library
 #   setup.sh wine    what runs Windows programs
+#   setup.sh arm     what runs Linux programs for ARM: qemu, and Debian's libraries below build/deps/arm
 # Debian packages are installed where this runs as root on Debian; elsewhere one sentence says what
 # to install. Everything else goes below build/deps.
 set -eu
@@ -62,7 +65,30 @@ wine() {
   have Xvfb || packages "a display without a screen" xvfb
 }
 
-macos() {
+# Debian's packages for ARM, unpacked into a folder of their own with lists of their own: this system's
+# are not touched.
+arm() {
+  have qemu-aarch64-static || packages "qemu, which runs programs for ARM" qemu-user-static
+  [ -e "$deps/arm/done" ] && return
+  have apt-get || die "the libraries for ARM come from Debian's packages; there is no apt-get"
+  say "fetching Mesa, the Vulkan loader and Python for ARM into $deps/arm"
+  rm -rf "$deps/arm"
+  mkdir -p "$deps/arm/apt/lists/partial" "$deps/arm/apt/archives/partial" "$deps/arm/root"
+  : >"$deps/arm/apt/status"
+  there=$PWD/$deps/arm/apt
+  for what in update "install -y --download-only --no-install-recommends mesa-vulkan-drivers libvulkan1 python3"; do
+    apt-get -o Dir::State="$there" -o Dir::State::lists="$there/lists" -o Dir::State::status="$there/status" \
+      -o Dir::Cache="$there" -o Dir::Cache::archives="$there/archives" -o APT::Architecture=arm64 \
+      -o APT::Architectures=arm64 -o APT::Sandbox::User=root $what >>"$deps/arm/apt.log" 2>&1 ||
+      die "apt-get $what failed for ARM, see $deps/arm/apt.log"
+  done
+  for package in "$there"/archives/*.deb; do dpkg -x "$package" "$deps/arm/root"; done
+  rm -rf "$there"
+  touch "$deps/arm/done"
+}
+
+# cross PLATFORM
+cross() {
   fetch ziglang
   fetch wgpu --platform "$1"
 }
@@ -90,7 +116,10 @@ wishes() {
 
 # Without it those tests are skipped.
 terminal() {
-  have tmux || [ "$(id -u)" != 0 ] || ! have apt-get || packages "a terminal for the tests of chat" tmux
+  [ "$(id -u)" = 0 ] && have apt-get || return 0 # elsewhere their tests skip
+  missing=
+  for program in tmux zsh fish; do have $program || missing="$missing $program"; done
+  [ -z "$missing" ] || packages "a terminal and shells for the tests" $missing
 }
 
 # A GPU shows up as a render node or an NVIDIA device; Metal needs no loader.
@@ -134,7 +163,8 @@ web() {
   [ -e /usr/include/wasm32-wasi/stdio.h ] || missing="$missing wasi-libc"
   any_of /usr/lib/llvm-19/lib/clang/19/lib/wasi/libclang_rt.builtins-wasm32.a ||
     missing="$missing libclang-rt-19-dev-wasm32"
-  [ -z "$missing" ] || packages "clang 19 for WebAssembly" $missing
+  have wasm-opt || missing="$missing binaryen"
+  [ -z "$missing" ] || packages "clang 19 and wasm-opt for WebAssembly" $missing
 }
 
 # Node's packages come from npm, in exact versions.
@@ -151,6 +181,20 @@ browsers() {
   touch "$deps/node/done"
 }
 
+# For tests alone, which skip without them.
+bundlers() {
+  have npm || packages "Node" nodejs npm
+  [ -e "$deps/bundlers/done" ] && return
+  mkdir -p "$deps/bundlers"
+  echo '{"private": true}' >"$deps/bundlers/package.json"
+  say "fetching Vite and webpack from npm"
+  (cd "$deps/bundlers" && npm install --silent --no-audit --no-fund --ignore-scripts vite@8.3.8 webpack@5.112.2) || {
+    say "npm could not install them: their tests will be skipped"
+    return 0
+  }
+  touch "$deps/bundlers/done"
+}
+
 # NumPy is for tests alone, which skip what needs it.
 python() {
   python3 -c 'import venv, ensurepip' 2>/dev/null || packages "Python's venv" python3-venv
@@ -164,8 +208,8 @@ python() {
 
 for step in "$@"; do
   case "$step" in
-    build | run | terminal | lint | swift | dawn | executorch | web | browsers | python | windows | wine) "$step" ;;
-    macos-*) macos "$step" ;;
+    build | run | terminal | lint | swift | dawn | executorch | web | browsers | bundlers | python | windows | wine | arm) "$step" ;;
+    linux-* | macos-*) cross "$step" ;;
     *) die "unknown step '$step'" ;;
   esac
 done

@@ -61,7 +61,7 @@ def configurations(mode):
     skips = {}
     if mode == "sampled":
         # What repeats whole models is left to lavapipe, ten times as fast, and to --all.
-        models = ("measure/", "fusion/a_language", "method/tokens", "session_ahead/any", "session_ahead/other")
+        models = ("measure/", "fusion/a_language", "tokens/", "session_ahead/any", "session_ahead/other")
         skips = {
             "lavapipe ": (),
             "lavapipe nothing optional, default limits": (),

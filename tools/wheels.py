@@ -4,9 +4,9 @@
     tools/wheels.py [--out FOLDER] [--from FOLDER]
 
 --from is a folder with what was built for one platform: libsconce_dev, plain/sconce (the target sconce_plain) and
-libwgpu_native, under the names that they have there. Without it there is a wheel for this system and for each other one
-whose preset is configured below build (`make windows` and the like). Wheels go to build/wheels. The same files give
-the same bytes. The tag says what the binaries need, read from them: the newest glibc symbol, or the oldest macOS.
+libwgpu_native, under the names that they have there. Without it there is a wheel for each system whose preset is
+configured below build (`make wheels` configures all). Wheels go to build/wheels. The same files give the same bytes.
+The tag says what the binaries need, read from them: the newest glibc symbol, or the oldest macOS.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python/sconce"
-PRESETS = ("release", "aarch64", "windows", "macos-arm64", "macos-x86_64")
+PRESETS = ("linux-x86_64", "linux-aarch64", "windows", "macos-arm64", "macos-x86_64")
 DATE = (1980, 1, 1, 0, 0, 0)  # the first that a zip can have
 # Names in a build folder, by the library that tells the platform.
 PARTS = {
@@ -144,6 +144,7 @@ Version: {version()}
 Summary: Runs ExecuTorch models on any GPU through WebGPU
 License: BSD-3-Clause
 License-File: LICENSE
+License-File: LICENSE.wgpu-native
 Requires-Python: >=3.9
 Provides-Extra: numpy
 Requires-Dist: numpy; extra == "numpy"
@@ -170,6 +171,7 @@ def members(built, tag):
     files[info + "WHEEL"] = wheel_file(tag).encode()
     files[info + "entry_points.txt"] = b"[console_scripts]\nsconce = sconce.__main__:main\n"
     files[info + "licenses/LICENSE"] = (ROOT / "LICENSE").read_bytes()
+    files[info + "licenses/LICENSE.wgpu-native"] = (ROOT / "tools/licenses/wgpu-native.txt").read_bytes()
     return files
 
 
@@ -210,7 +212,7 @@ def built_here():
                                   capture_output=True, text=True)
             if done.returncode:
                 fail(f"building {preset} failed\n{done.stdout}")
-            yield tree if preset != "release" else ROOT / "build"
+            yield tree
 
 
 def main():

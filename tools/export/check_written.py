@@ -7,6 +7,8 @@ usage: SCONCE_WRITE_DIR=DIR build/asan/sconce_tests --filter write
 Needs the package `executorch`. The files come from tests/examples.c: change both.
 """
 
+import usage  # noqa: F401  first of all
+
 import pathlib
 import sys
 
@@ -145,6 +147,4 @@ def main():
 
 
 if __name__ == "__main__":
-    if {"-h", "--help"} & set(sys.argv):
-        sys.exit(print(__doc__.strip()))
     main()

@@ -14,6 +14,8 @@ holds whole rows (f32, little-endian), "logits" is a call's byte offset there an
 Python 3.11, executorch 1.5.1, torch 2.15.0, torchao 0.18.0, tokenizers 0.23.3.
 """
 
+import usage  # noqa: F401  first of all
+
 import hashlib
 import json
 import os

@@ -15,6 +15,8 @@ goldens/mul           goldens beside a model: inputs as numbers and from the .bi
 goldens/toy           the calls of a language model, 1 to 7 tokens each, logits of every token
 goldens/toy-static    the same model for one token a call; its goldens have several
 """
+import usage  # noqa: F401  first of all
+
 import json
 import pathlib
 import shutil

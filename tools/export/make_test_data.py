@@ -17,6 +17,8 @@ every_kind.pte      made from portable.pte with ExecuTorch's own serializers: no
                     with every kind of value and inline constants
 expansion.pte       the same with a small graph whose one list of 600 items is an argument 600 times
 """
+import usage  # noqa: F401  first of all
+
 import json
 import pathlib
 import shutil
@@ -226,8 +228,6 @@ def write_corpus():
 
 
 if __name__ == "__main__":
-    if {"-h", "--help"} & set(sys.argv):
-        sys.exit(print(__doc__.strip()))
     torch.manual_seed(1)
     OUT.mkdir(parents=True, exist_ok=True)
     for make in (delegated, inline, portable, control, weights, delegated_ext, picture, classifier):

@@ -8,6 +8,8 @@ the text is printable ASCII with \\xHH for every other byte and for the backslas
 those on which encoders have been seen to differ, and some of every script.
 """
 
+import usage  # noqa: F401  first of all
+
 import sys
 
 import sentencepiece

@@ -1,0 +1,72 @@
+"""Dtypes and ranks that are rare and legitimate: half tensors with numbers, booleans that are added, tensors without dims."""
+import torch
+
+from .form import F16, F32, I32, I64, U8, Form, bools, ints, rand, word
+from .portable import COMPARED_SCALARS, SCALARS, SCALARS_NEW, outside, whole
+
+aten = torch.ops.aten
+
+
+def numbers():
+    """A number beside halves is a half."""
+    yield outside("scalars_half", SCALARS, [(rand(3, 5, dtype=F16),)], tol=(2e-3, 1e-3))
+    yield outside("compare_scalars_half", COMPARED_SCALARS, [(ints(-2, 2, 3, 5).to(F16),)])
+    yield whole("scalars_new_half", SCALARS_NEW, [(ints(-9, 9, 3, 5).to(F16),)])
+
+
+def booleans():
+    both = {"aten::add.out": torch.add, "aten::maximum.out": torch.maximum, "aten::minimum.out": torch.minimum, "aten::mul.out": torch.mul,
+            "aten::div.out": lambda x, y: torch.div(x, y | True)}
+    yield outside("binary_bool", both, [(bools(3, 1), bools(5))])
+    yield outside("binary_uint8", {k: both[k] for k in list(both)[:4]}, [(ints(0, 255, 3, 1, dtype=U8), ints(0, 255, 5, dtype=U8))])
+
+
+def choices():
+    """torch.where takes one dtype of two, as a sum does."""
+    mixed = [(bools(4, 1), rand(3), ints(-9, 9, 4, 3))]
+    yield outside("where_mixed", {"aten::where.self_out": torch.where}, mixed)
+    yield outside("where_mixed_bool", {"aten::where.self_out": torch.where}, [(bools(4, 1), bools(3), ints(-9, 9, 4, 3))])
+    yield outside("where_mixed_half", {"aten::where.self_out": torch.where}, [(bools(4, 1), rand(3, dtype=F16), torch.tensor(2))])
+
+
+def without_dims():
+    """A tensor without dims counts as one of one element wherever an operator takes a dim."""
+    of = {
+        "aten.amax.default": lambda x: x.amax(-1),
+        "aten.sum.dim_IntList": lambda x: x.sum(0, keepdim=True),
+        "aten._softmax.default": lambda x: x.softmax(-1),
+    }
+    reduced = {
+        "aten::amax.out": lambda x: x.amax(-1),
+        "aten::amin.out": lambda x: x.amin(0),
+        "aten::sum.IntList_out": lambda x: x.sum(-1, keepdim=True),
+        "aten::argmax.out": lambda x: x.argmax(-1),
+        "aten::var.correction_out": lambda x: torch.var(x, -1, correction=0),
+        "aten::cumsum.out": lambda x: x.cumsum(-1),
+        "aten::max.dim_max": lambda x: x.max(-1),
+        "aten::transpose_copy.int_out": lambda x: x.transpose(0, -1) * 2,
+        "aten::flip.out": lambda x: x.flip(-1),
+    }
+    calls = [(torch.tensor(2.5),), (torch.tensor(-1.25),)]
+    yield Form("reduce/without_dims", of, calls)
+    yield outside("without_dims", {k: f for k, f in reduced.items() if "transpose" not in k}, calls)
+    index = {
+        "aten::gather.out": lambda x, i: torch.gather(x, -1, i),
+        "aten::index_select.out": lambda x, i: torch.index_select(x, 0, i),
+    }
+    yield outside("gather_without_dims", index, [(torch.tensor(2.5), torch.tensor(0))])
+    yield outside("gather_one", index, [(rand(5), torch.tensor(3)), (rand(5), torch.tensor(0))])
+
+
+def integers():
+    """Products of integers: counts, adjacency."""
+    for dtype in (I32, I64):
+        a, b, c = ints(-90, 90, 3, 5, dtype=dtype), ints(-90, 90, 5, 4, dtype=dtype), ints(-9, 9, 4, dtype=dtype)
+        yield outside(f"mm_{word(dtype)}", {"aten::mm.out": lambda a, b, c: a @ b, "aten::addmm.out": lambda a, b, c: torch.addmm(c, a, b),
+                                            "aten::addmm.out scaled": lambda a, b, c: torch.addmm(c, a, b, beta=3, alpha=-2)}, [(a, b, c)])
+        yield outside(f"bmm_{word(dtype)}", {"aten::bmm.out": torch.bmm}, [(ints(-20000, 20000, 2, 3, 5, dtype=dtype), ints(-90, 90, 2, 5, 4, dtype=dtype))])
+
+
+def forms():
+    for family in (numbers, booleans, choices, without_dims, integers):
+        yield from family()

@@ -1,0 +1,23 @@
+# Other systems on this one: Zig's C compiler, which brings stubs of Apple's libraries and of every glibc. A Linux program
+# asks for the oldest one that wgpu-native can do with. Nothing is signed with a certificate.
+set(SCONCE_PLATFORM "" CACHE STRING "A platform of tools/pinned.txt: linux-x86_64, linux-aarch64, macos-arm64, macos-x86_64")
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES SCONCE_PLATFORM)
+string(REGEX REPLACE "^.*-" "" CMAKE_SYSTEM_PROCESSOR "${SCONCE_PLATFORM}")
+string(REPLACE "arm64" "aarch64" ZIG_ARCH "${CMAKE_SYSTEM_PROCESSOR}")
+if(SCONCE_PLATFORM MATCHES "^macos-")
+  set(CMAKE_SYSTEM_NAME Darwin)
+  set(CMAKE_OSX_SYSROOT "" CACHE STRING "")
+  set(ZIG_TARGET ${ZIG_ARCH}-macos.11.0)
+else()
+  set(CMAKE_SYSTEM_NAME Linux)
+  set(ZIG_TARGET ${ZIG_ARCH}-linux-gnu.2.28)
+endif()
+set(CMAKE_C_COMPILER "${CMAKE_CURRENT_LIST_DIR}/../../build/deps/ziglang/ziglang/zig" cc -target ${ZIG_TARGET})
+set(CMAKE_AR "${CMAKE_CURRENT_LIST_DIR}/ar" CACHE FILEPATH "")
+set(CMAKE_RANLIB "${CMAKE_CURRENT_LIST_DIR}/ranlib" CACHE FILEPATH "")
+# It would describe every line for debuggers, with this machine's paths; its own start of a program does.
+set(CMAKE_C_FLAGS_INIT "-g0")
+if(SCONCE_PLATFORM MATCHES "^linux-")
+  set(CMAKE_EXE_LINKER_FLAGS_INIT "-s")
+  set(CMAKE_SHARED_LINKER_FLAGS_INIT "-s")
+endif()
