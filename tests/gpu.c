@@ -11,7 +11,8 @@ static struct gpu *shared;
 static struct kernel noted[NOTED_MAX];
 static size_t n_noted;
 
-struct gpu *test_gpu(void) {
+struct gpu *gpu_of_tests(void *unused) {
+  (void)unused;
   if (shared) {
     sconce_error err = {0};
     if (gpu_check(shared, &err) == SCONCE_OK) return shared;
@@ -19,7 +20,7 @@ struct gpu *test_gpu(void) {
     test_gpu_close();
   }
   sconce_error err = {0};
-  if (gpu_open(&shared, &(struct gpu_desc){0}, &err) != SCONCE_OK)
+  if (gpu_open(&shared, &(struct gpu_desc){.precision = "fast"}, &err) != SCONCE_OK)
     test_fail(__FILE__, __LINE__, "no device: %s", err.text);
   return shared;
 }
@@ -35,11 +36,6 @@ static bool ran(const struct kernel *row) {
 static void note(void *user, const struct kernel *kernel, uint64_t dispatches) {
   (void)user;
   if (dispatches && !ran(kernel) && n_noted < NOTED_MAX) noted[n_noted++] = *kernel;
-}
-
-bool test_gpu_is_slow(void) {
-  struct gpu *gpu = test_gpu();
-  return gpu && strstr(gpu_info(gpu)->name, "SwiftShader");
 }
 
 void test_note_kernels(const struct gpu *gpu) { gpu_kernels(gpu, note, NULL); }

@@ -5,11 +5,10 @@
 #include "gpu/gpu.h"
 #include "harness.h"
 
-/* One device for all tests, opened on first use as the environment says; NULL (and a failure) if
- * there is none. Closed, and its kernels noted as dispatched, by test_gpu_close. */
-struct gpu *test_gpu(void);
-/* Does a token of a language model take a second here? Then a test may try less with one. */
-bool test_gpu_is_slow(void);
+/* One device for all tests, test_gpu(), opened on first use as the environment says, but with
+ * rows for fast precision, so that each can be dispatched. Closed, and its kernels noted as
+ * dispatched, by test_gpu_close. */
+struct gpu *gpu_of_tests(void *unused);
 void test_gpu_close(void);
 
 /* Runs one kernel over buffers: data goes in, comes back. bindings[i].size bytes each; the last

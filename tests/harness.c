@@ -8,51 +8,15 @@
 #include "gpu.h"
 #include "graph/op.h"
 
-#include <stdarg.h>
-
-enum outcome { PASSED, FAILED, SKIPPED };
-
 struct result {
-  const char *suite, *test;
-  enum outcome outcome;
+  struct trial trial;
   double seconds;
-  char text[1200]; /* first failure, or why skipped */
 };
 
 static struct {
   struct result *results;
   size_t n_results, cap;
-  struct result *running;
-  bool checked; /* has the running test compared anything? */
 } run;
-
-void test_fail(const char *file, int line, const char *format, ...) {
-  char text[1100];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
-  va_end(args);
-  const char *base = strrchr(file, '/');
-  fprintf(stderr, "FAIL %s/%s %s:%d: %s\n", run.running->suite, run.running->test,
-          base ? base + 1 : file, line, text);
-  if (run.running->outcome != FAILED)
-    snprintf(run.running->text, sizeof run.running->text, "%s:%d: %s", base ? base + 1 : file, line,
-             text);
-  run.running->outcome = FAILED;
-}
-
-void test_skip(const char *format, ...) {
-  if (run.running->outcome == FAILED) return;
-  va_list args;
-  va_start(args, format);
-  vsnprintf(run.running->text, sizeof run.running->text, format, args);
-  va_end(args);
-  run.running->outcome = SKIPPED;
-}
-
-bool test_failed(void) { return run.running->outcome == FAILED; }
-
-void test_checked(void) { run.checked = true; }
 
 static void *counting_resize(void *user, void *block, size_t old_size, size_t size) {
   struct test_allocator *a = user;
@@ -68,15 +32,6 @@ static void *counting_resize(void *user, void *block, size_t old_size, size_t si
 
 void test_allocator_init(struct test_allocator *a, uint64_t fail_at) {
   *a = (struct test_allocator){.hook = {counting_resize, a}, .fail_at = fail_at};
-}
-
-uint32_t test_random(uint64_t *state) {
-  *state = *state * 6364136223846793005u + 1442695040888963407u;
-  return (uint32_t)(*state >> 33) ^ (uint32_t)*state;
-}
-
-float test_random_float(uint64_t *state) {
-  return (float)(test_random(state) >> 8) / 8388608.0f - 1.0f;
 }
 
 unsigned char *test_read_path(const char *path, size_t *size) {
@@ -102,11 +57,6 @@ unsigned char *test_read(const char *name, size_t *size) {
   unsigned char *data = test_read_path(path, size);
   if (!data) test_fail(__FILE__, __LINE__, "%s: cannot read", path);
   return data;
-}
-
-bool test_has_suffix(const char *name, const char *suffix) {
-  size_t n = strlen(name), k = strlen(suffix);
-  return n >= k && strcmp(name + n - k, suffix) == 0;
 }
 
 struct walk {
@@ -136,32 +86,6 @@ bool test_each_shared_file(void (*each)(const char *path)) {
   return shared != NULL;
 }
 
-static void run_one(const struct test_suite *suite, const struct test *test) {
-  if (run.n_results == run.cap) {
-    run.cap = run.cap ? run.cap * 2 : 64;
-    run.results = realloc(run.results, run.cap * sizeof *run.results);
-  }
-  run.running = &run.results[run.n_results++];
-  *run.running = (struct result){.suite = suite->name, .test = test->name};
-  run.checked = false;
-  uint64_t start = os_clock_ns();
-  test->run();
-  run.running->seconds = (double)(os_clock_ns() - start) * 1e-9;
-  if (run.running->seconds > 5)
-    fprintf(stderr, "slow %s/%s: %.1f s\n", suite->name, test->name, run.running->seconds);
-  if (!run.checked && run.running->outcome == PASSED)
-    test_fail(__FILE__, __LINE__, "nothing was compared: a test that cannot run here skips");
-}
-
-/* What only the end of a whole run can tell. */
-static void run_last(void) {
-  static const struct test last[] = {
-      TEST(every_kernel_row_was_dispatched), TEST(nothing_is_left_on_the_gpu), {0}};
-  static const struct test_suite suite = {"harness", last};
-  for (const struct test *test = last; test->name; test++) run_one(&suite, test);
-}
-
-bool test_swap_scalars;
 static const struct op *noted[1024];
 static size_t n_noted;
 
@@ -184,9 +108,37 @@ static bool was_noted(const struct op *op) {
   return false;
 }
 
-void test_note_operator(const char *name) {
+static void note_operator(void *user, const char *name) {
+  (void)user;
   const struct op *op = op_find(text_of(name));
   if (op && !was_noted(op) && n_noted < sizeof noted / sizeof *noted) noted[n_noted++] = op;
+}
+
+static void say_failure(const struct trial *t, const char *text) {
+  fprintf(stderr, "FAIL %s/%s %s\n", t->suite, t->test, text);
+}
+
+static void run_one(const struct test_suite *suite, const struct test *test) {
+  static const struct trial_host host = {
+      .gpu = gpu_of_tests, .failed = say_failure, .made = note_operator};
+  if (run.n_results == run.cap) {
+    run.cap = run.cap ? run.cap * 2 : 64;
+    run.results = realloc(run.results, run.cap * sizeof *run.results);
+  }
+  struct result *r = &run.results[run.n_results++];
+  *r = (struct result){{.host = &host, .suite = suite->name, .test = test->name}, 0};
+  uint64_t start = os_clock_ns();
+  trial_run(&r->trial, test);
+  r->seconds = (double)(os_clock_ns() - start) * 1e-9;
+  if (r->seconds > 5) fprintf(stderr, "slow %s/%s: %.1f s\n", suite->name, test->name, r->seconds);
+}
+
+/* What only the end of a whole run can tell. */
+static void run_last(void) {
+  static const struct test last[] = {
+      TEST(every_kernel_row_was_dispatched), TEST(nothing_is_left_on_the_gpu), {0}};
+  static const struct test_suite suite = {"harness", last};
+  for (const struct test *test = last; test->name; test++) run_one(&suite, test);
 }
 
 /* The numbers of a program, other than a delegate's, keep their kinds: another kind is another
@@ -230,11 +182,11 @@ static bool write_junit(const char *path) {
   if (!file) return false;
   fputs("<?xml version=\"1.0\"?>\n<testsuite name=\"sconce\">\n", file);
   for (size_t i = 0; i < run.n_results; i++) {
-    const struct result *r = &run.results[i];
+    const struct trial *r = &run.results[i].trial;
     fprintf(file, "<testcase classname=\"%s\" name=\"%s\" time=\"%.3f\">", r->suite, r->test,
-            r->seconds);
-    if (r->outcome != PASSED) {
-      fputs(r->outcome == FAILED ? "<failure message=\"" : "<skipped message=\"", file);
+            run.results[i].seconds);
+    if (r->outcome != TRIAL_PASSED) {
+      fputs(r->outcome == TRIAL_FAILED ? "<failure message=\"" : "<skipped message=\"", file);
       xml_text(file, r->text);
       fputs("\"/>", file);
     }
@@ -247,14 +199,15 @@ static bool write_junit(const char *path) {
 static int summary(bool verbose) {
   size_t count[3] = {0};
   for (size_t i = 0; i < run.n_results; i++) {
-    const struct result *r = &run.results[i];
+    const struct trial *r = &run.results[i].trial;
     count[r->outcome]++;
-    if (verbose && r->outcome == SKIPPED) printf("skip %s/%s: %s\n", r->suite, r->test, r->text);
+    if (verbose && r->outcome == TRIAL_SKIPPED)
+      printf("skip %s/%s: %s\n", r->suite, r->test, r->text);
   }
-  printf("%zu passed, %zu failed", count[PASSED], count[FAILED]);
-  if (count[SKIPPED]) printf(", %zu skipped", count[SKIPPED]);
+  printf("%zu passed, %zu failed", count[TRIAL_PASSED], count[TRIAL_FAILED]);
+  if (count[TRIAL_SKIPPED]) printf(", %zu skipped", count[TRIAL_SKIPPED]);
   putchar('\n');
-  return count[FAILED] || !count[PASSED];
+  return count[TRIAL_FAILED] || !count[TRIAL_PASSED];
 }
 
 enum { SKIPS_MAX = 16 };
@@ -265,6 +218,19 @@ static bool is_wanted(const struct test_suite *suite, const char *name, const ch
   for (int i = 0; i < n_skips; i++)
     if (strstr(name, skips[i])) return false;
   return strstr(name, filter) && (!test_swap_scalars || *suite->swaps);
+}
+
+static void run_suites(const struct test_suite *suite, const char *filter, bool list) {
+  for (; suite->name; suite++)
+    for (const struct test *test = suite->tests; test->name; test++) {
+      char name[200];
+      snprintf(name, sizeof name, "%s/%s", suite->name, test->name);
+      if (!is_wanted(suite, name, filter)) continue;
+      if (list)
+        puts(name);
+      else
+        run_one(suite, test);
+    }
 }
 
 int main(int argc, char **argv) {
@@ -291,17 +257,10 @@ int main(int argc, char **argv) {
       return 2;
     }
   }
-  for (; repeat > 0; repeat--)
-    for (const struct test_suite *suite = test_suites; suite->name; suite++)
-      for (const struct test *test = suite->tests; test->name; test++) {
-        char name[200];
-        snprintf(name, sizeof name, "%s/%s", suite->name, test->name);
-        if (!is_wanted(suite, name, filter)) continue;
-        if (list)
-          puts(name);
-        else
-          run_one(suite, test);
-      }
+  for (; repeat > 0; repeat--) {
+    run_suites(trial_suites, filter, list);
+    run_suites(test_suites, filter, list);
+  }
   if (list) return 0;
   if (!*filter) test_swap_scalars ? run_last_of_swapped() : run_last();
   test_gpu_close();

@@ -365,7 +365,66 @@ static void wrong_choices_name_what_there_is(void) {
               SCONCE_BAD_ARGUMENT, err, "'buffer=lots' is not a positive number");
   CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.limits = "textures=1"}, &err), SCONCE_BAD_ARGUMENT,
               err, "unknown limit 'textures=1'");
+  CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.precision = "double"}, &err), SCONCE_BAD_ARGUMENT,
+              err, "precision 'double' is neither exact nor fast");
   CHECK(gpu == NULL);
+}
+
+/* The caller's word, then the environment's, then what the device has. */
+static void precision_is_a_choice(void) {
+  const struct {
+    const char *why, *asked, *variable, *disable;
+    bool matrix_decides, fast; /* where there is f16 */
+  } rows[] = {
+      {"asked for", "fast", NULL, NULL, false, true},
+      {"asked for, against the environment", "exact", "fast", NULL, false, false},
+      {"the environment's", NULL, "fast", NULL, false, true},
+      {"empty is nothing", "", "exact", NULL, false, false},
+      {"not without f16", "fast", NULL, "f16", false, false},
+      {"matrix units decide", NULL, NULL, NULL, true, true},
+      {"they are disabled", NULL, NULL, "matrix", true, true},
+  };
+  const char *before = getenv("SCONCE_PRECISION");
+  char kept[64];
+  snprintf(kept, sizeof kept, "%s", before ? before : "");
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct gpu *gpu;
+    sconce_error err = {0};
+    test_set_env("SCONCE_PRECISION", rows[i].variable);
+    const struct gpu_desc desc = {.precision = rows[i].asked, .disable = rows[i].disable};
+    REQUIRE_OK(gpu_open(&gpu, &desc, &err), err);
+    const sconce_device_info *info = gpu_info(gpu);
+    const bool want = info->f16 && rows[i].fast && (!rows[i].matrix_decides || info->matrix);
+    CHECK_SAYS(info->fast == want, "%s", rows[i].why);
+    CHECK(gpu_caps(gpu).fast == info->fast && (gpu_caps(gpu).matrices[0].m > 0) == info->matrix);
+    gpu_close(gpu);
+  }
+  test_set_env("SCONCE_PRECISION", before ? kept : NULL);
+}
+
+/* The other library's adapter is taken for its matrix units, and for nothing else. */
+static void libraries_are_compared(void) {
+  static const char *const precisions[] = {NULL, "exact"};
+  for (int i = 0; i < 2; i++) {
+    struct gpu *gpu;
+    sconce_error err = {0};
+    const struct gpu_desc desc = {.library = "best", .precision = precisions[i]};
+#ifdef SCONCE_WEBGPU_LINKED
+    CHECK_FAILS(gpu_open(&gpu, &desc, &err), SCONCE_NO_DEVICE, err, "opens no library");
+#else
+    REQUIRE_OK(gpu_open(&gpu, &desc, &err), err);
+    const sconce_device_info *info = gpu_info(gpu);
+    CHECK((strcmp(info->library, "Dawn") == 0) == info->matrix);
+    CHECK(!i || !info->matrix);
+    /* It computes, and can be closed half open. */
+    CHECK_OK(gpu_settle(gpu, &err), err);
+    gpu_close(gpu);
+    REQUIRE_OK(gpu_open_begin(&gpu, &desc, &err), err);
+    bool done;
+    CHECK_OK(gpu_open_poll(gpu, &done, &err), err);
+    gpu_close(gpu);
+#endif
+  }
 }
 
 static void masked_features_stay_unused(void) {
@@ -489,6 +548,8 @@ const struct test suite_gpu[] = {
     TEST(out_of_memory_is_an_error_and_passes),
     TEST(a_lost_device_fails_calls_and_closes),
     TEST(wrong_choices_name_what_there_is),
+    TEST(precision_is_a_choice),
+    TEST(libraries_are_compared),
     TEST(masked_features_stay_unused),
     TEST(capped_limits_are_respected),
     TEST(subgroup_sizes_are_known),

@@ -45,6 +45,21 @@ static void elements_are_wrong_only_beyond_both_tolerances(void) {
   }
 }
 
+/* What products in f16 are held to: a part of the largest value that is wanted. */
+static void an_error_may_be_a_part_of_the_scale(void) {
+  const float want[3] = {100, 1, NAN}, near[3] = {100.1f, 1.15f, NAN}, far[3] = {100, 1.25f, NAN};
+  struct check_rule rule = {.elements = true, .atol = 1e-3, .scale = CHECK_FAST};
+  struct check_worst worst = {0};
+  sconce_error err = {0};
+  sconce_tensor w = floats(want, 3), n = floats(near, 3), f = floats(far, 3);
+  CHECK_OK(check_compare(&n, &w, &rule, &worst, &err), err);
+  CHECK_FAILS(check_compare(&f, &w, &rule, &worst, &err), SCONCE_WRONG_RESULT, err, "atol 0.2");
+  rule.scale = 0;
+  CHECK_FAILS(check_compare(&n, &w, &rule, &worst, &err), SCONCE_WRONG_RESULT, err, "atol 0.001");
+  rule = (struct check_rule){.nrmse = 1e-5, .scale = CHECK_FAST};
+  CHECK_OK(check_compare(&n, &w, &rule, &worst, &err), err);
+}
+
 static void the_sentence_names_the_worst_element(void) {
   const float got[6] = {0, 1, 2.5f, 3, 9, 5}, want[6] = {0, 1, 2, 3, 4, 5};
   sconce_tensor a = {SCONCE_FLOAT32, 2, {2, 3}, got, sizeof got}, b = a;
@@ -156,7 +171,7 @@ static void right_cases_pass_and_wrong_ones_do_not(void) {
   CHECK_FAILS(seen.last.why.status, SCONCE_WRONG_RESULT, seen.last.why,
               "call 0: output 0: element [1, 2] is 7, want 7.5");
   desc.path = "/nonexistent";
-  CHECK_FAILS(sconce_check(device, &desc, &err), SCONCE_BAD_ARGUMENT, err, "no folder");
+  CHECK_FAILS(sconce_check(device, &desc, &err), SCONCE_BAD_ARGUMENT, err, "no such folder");
   desc.each = NULL;
   CHECK_FAILS(sconce_check(device, &desc, &err), SCONCE_BAD_ARGUMENT, err, "is missing");
   CHECK_EQ(gpu_stats(device->gpu)->buffers, 0);
@@ -368,6 +383,7 @@ static void any_allocation_may_fail(void) {
 }
 
 const struct test suite_check[] = {TEST(elements_are_wrong_only_beyond_both_tolerances),
+                                   TEST(an_error_may_be_a_part_of_the_scale),
                                    TEST(the_sentence_names_the_worst_element),
                                    TEST(norms_are_of_all_and_of_the_last_row),
                                    TEST(integers_and_halves_are_read_as_they_are),

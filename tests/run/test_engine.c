@@ -414,6 +414,26 @@ static void an_output_without_argument_is_a_buffers_next_content(void) {
   }
 }
 
+/* h becomes k + x, and k becomes h + x: nothing in the file tells which is which. */
+static void buffers_that_change_places_are_refused(void) {
+  struct maker m;
+  make(&m);
+  int32_t x = input(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(4)), h = constant(&m, "h", DIM_LIST(4)),
+          k = constant(&m, "k", DIM_LIST(4)), next[2];
+  for (int i = 0; i < 2; i++) {
+    next[i] = write_vk_tensor(&m.g, VK_FLOAT32, DIM_LIST(4));
+    write_vk_call(&m.g, "aten.add.Tensor", ID_LIST(i ? h : k, x, number(&m, 1), next[i]));
+  }
+  write_vk_outputs(&m.g, next, 2);
+  int32_t y = output(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(4));
+  write_vk_call(&m.g, "aten.add.Tensor", ID_LIST(next[0], next[1], number(&m, 1), y));
+  data(&m, "h", zeros, sizeof zeros);
+  data(&m, "k", zeros, sizeof zeros);
+  CHECK_FAILS(load(&m, NULL), SCONCE_UNSUPPORTED, m.err,
+              "which buffers outputs 0 and 1 are the new contents of cannot be told");
+  unload(&m);
+}
+
 /* t = x * 2, v shows t, t = x * 3, y = v + t: what the view shows is from before. */
 static void a_view_of_what_is_written_again_keeps_the_old(void) {
   struct maker m;
@@ -428,6 +448,27 @@ static void a_view_of_what_is_written_again_keeps_the_old(void) {
   write_vk_call(&m.g, "aten.add.Tensor", ID_LIST(v, t, number(&m, 1), y));
   CHECK_OK(load(&m, NULL), m.err);
   check_sums(&m, 2, (float[]){5, 5});
+  unload(&m);
+}
+
+/* v shows h, then [h] = split(2 x), y = v + x: what the view shows is h from before. */
+static void a_list_of_results_writes_state(void) {
+  struct maker m;
+  make(&m);
+  int32_t x = input(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(4)), h = constant(&m, "h", DIM_LIST(4)),
+          u = write_vk_tensor(&m.g, VK_FLOAT32, DIM_LIST(4)),
+          v = write_vk_tensor(&m.g, VK_FLOAT32, DIM_LIST(4)),
+          y = output(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(4));
+  write_vk_call(&m.g, "aten.add.Tensor", ID_LIST(x, x, number(&m, 1), u));
+  write_vk_call(&m.g, "aten.alias_copy.default", ID_LIST(h, v));
+  const int32_t sizes = write_vk_value(&m.g, literal_ints((int64_t[]){4}, 1)),
+                parts = write_vk_value(&m.g, literal_values(&h, 1));
+  write_vk_call(&m.g, "aten.split_with_sizes_copy.default",
+                ID_LIST(u, sizes, number(&m, 0), parts));
+  write_vk_call(&m.g, "aten.add.Tensor", ID_LIST(v, x, number(&m, 1), y));
+  data(&m, "h", zeros, sizeof zeros);
+  CHECK_OK(load(&m, NULL), m.err);
+  check_sums(&m, 3, (float[]){1, 3, 3});
   unload(&m);
 }
 
@@ -560,6 +601,30 @@ static void a_failed_call_keeps_the_last_results(void) {
   unload(&m);
 }
 
+/* x [2, 4] times y [4, 3]: fits at load, and in a call whose y has as many rows as x has columns.
+ */
+static void inputs_that_do_not_fit_each_other_are_bad_arguments(void) {
+  struct maker m;
+  make(&m);
+  int32_t x = input(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(2, 4)),
+          y = input(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(4, 3)),
+          z = output(&m, VK_FLOAT32, SCALAR_FLOAT, DIM_LIST(2, 3));
+  write_vk_call(&m.g, "aten.mm.default", ID_LIST(x, y, z));
+  CHECK_OK(load(&m, NULL), m.err);
+  static const float ones[12] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  if (m.state) {
+    CHECK_OK(set(&m, 0, SCONCE_FLOAT32, 2, ones), m.err);
+    CHECK_OK(set(&m, 1, SCONCE_FLOAT32, 3, ones), m.err);
+    CHECK_FAILS(sconce_state_run(m.state, NULL, &m.err), SCONCE_BAD_ARGUMENT, m.err,
+                "with these inputs (input 1 is float32 [3, 3]): node 0 (aten.mm.default): ");
+    CHECK_EQ(m.err.status, SCONCE_BAD_ARGUMENT);
+    CHECK_OK(set(&m, 1, SCONCE_FLOAT32, 4, ones), m.err);
+    CHECK_OK(sconce_state_run(m.state, NULL, &m.err), m.err);
+    CHECK(get(&m, 0).data && ((const float *)get(&m, 0).data)[5] == 4);
+  }
+  unload(&m);
+}
+
 /* ---- large files ----------------------------------------------------------------------------- */
 
 enum { LAYERS = 5, ROWS = 51200, COLS = 1024 }; /* 100 MiB of f16 each */
@@ -678,11 +743,14 @@ const struct test suite_engine[] = {
     TEST(caches_with_one_key_are_apart_and_persist),
     TEST(a_node_may_write_what_it_reads),
     TEST(an_output_without_argument_is_a_buffers_next_content),
+    TEST(buffers_that_change_places_are_refused),
     TEST(a_view_of_what_is_written_again_keeps_the_old),
+    TEST(a_list_of_results_writes_state),
     TEST(an_input_that_is_written_is_sent_again),
     TEST(a_bare_constant_can_be_an_output),
     TEST(every_sequence_gives_the_bytes_of_a_fresh_graph),
     TEST(a_failed_call_keeps_the_last_results),
+    TEST(inputs_that_do_not_fit_each_other_are_bad_arguments),
     TEST(a_large_file_is_loaded_without_a_second_copy),
     TEST(out_of_gpu_memory_at_load_is_an_error),
     {0},

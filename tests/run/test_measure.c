@@ -63,8 +63,11 @@ static const struct {
   bool whole;          /* of the full list */
   const char *rows[6]; /* with a leading ~: where the device has subgroups */
 } grid[] = {
-    {"linear_q4gsw 288x288 m=1", 1, false, {"q4_gemv/", "q4_gemm/gemm_f32", "q4_plain/plain_f32"}},
-    {"dq8ca 288x288 m=64", 1, false, {"q4_gemm/gemm_f32", "q4_plain/plain_f32"}},
+    {"linear_q4gsw 288x288 m=1",
+     1,
+     false,
+     {"q4_gemv/", "q4_gemm/narrow16_f32", "q4_plain/plain_f32"}},
+    {"dq8ca 288x288 m=64", 1, false, {"q4_gemm/narrow64_f32", "q4_plain/plain_f32"}},
     {"aten.linear 288x288 m=1",
      1,
      false,
@@ -73,12 +76,12 @@ static const struct {
     {"sdpa 6/6x48 m=1 depth=16", /* alone, and with the rotation */
      2,
      false,
-     {"attn_split/split_f32", "attn_stream/stream64_f32", "attn_stream/stream128_f32",
-      "attn_stream/stream256_f32", "attn_plain/plain_f32"}},
+     {"attn_split/split_f32", "attn_tile/tile64_32_f32", "attn_tile/tile128_32_f32",
+      "attn_tile/tile256_f32", "attn_plain/plain_f32"}},
     {"sdpa 6/6x48 m=1 depth=16 f16",
      2,
      true,
-     {"attn_split/split_f16", "attn_stream/stream64_f16", "attn_plain/plain_f16"}},
+     {"attn_split/split_f16", "attn_tile/tile64_32_f16", "attn_plain/plain_f16"}},
     {"q4gsw 768x288 m=1", 2, false, {"q4_gemv/"}}, /* all words, wherever they stand */
     {"norm+qkv 288 m=1", 1, false, {"q4_join/t16_f32"}},
     {"norm+swiglu 288 m=1", 1, false, {"q4_glu/t16_f32"}},
@@ -117,13 +120,13 @@ static void every_row_that_fits_is_timed_and_right(void) {
 
 /* Two nodes: what is between them is no border. */
 static void build_two(struct case_builder *b) {
-  uint32_t x = case_input(b, VK_FLOAT32, CASE_DIMS(1, 64));
-  uint32_t w = case_weight(b, VK_FLOAT32, CASE_DIMS(64, 64));
-  uint32_t v = case_weight(b, VK_FLOAT32, CASE_DIMS(32, 64));
-  uint32_t t = case_tensor(b, VK_FLOAT32, CASE_DIMS(1, 64));
-  uint32_t y = case_output(b, VK_FLOAT32, CASE_DIMS(1, 32));
-  case_node(b, "aten.linear.default", CASE_DIMS(x, w, case_null(b), t));
-  case_node(b, "aten.linear.default", CASE_DIMS(t, v, case_null(b), y));
+  uint32_t x = case_input(b, VK_FLOAT32, DIMS(1, 64));
+  uint32_t w = case_weight(b, VK_FLOAT32, DIMS(64, 64));
+  uint32_t v = case_weight(b, VK_FLOAT32, DIMS(32, 64));
+  uint32_t t = op_tensor(&b->t, VK_FLOAT32, DIMS(1, 64));
+  uint32_t y = op_output(&b->t, VK_FLOAT32, DIMS(1, 32));
+  op_node(&b->t, "aten.linear.default", DIMS(x, w, op_null(&b->t), t));
+  op_node(&b->t, "aten.linear.default", DIMS(t, v, op_null(&b->t), y));
   b->bytes += 4 * 64 * (64 + 32);
   b->flops += 2 * 64 * (64 + 32);
 }
@@ -167,10 +170,9 @@ static void a_result_outside_the_tolerance_is_wrong(void) {
 }
 
 static void build_nothing_known(struct case_builder *b) {
-  uint32_t x = case_input(b, VK_FLOAT32, CASE_DIMS(4)),
-           y = case_output(b, VK_FLOAT32, CASE_DIMS(4));
-  case_node(b, "aten.fly.default", CASE_DIMS(x, y));
-  case_node(b, "aten.relu.default", CASE_DIMS(case_int(b, 1), y)); /* the first error stays */
+  uint32_t x = case_input(b, VK_FLOAT32, DIMS(4)), y = op_output(&b->t, VK_FLOAT32, DIMS(4));
+  op_node(&b->t, "aten.fly.default", DIMS(x, y));
+  op_node(&b->t, "aten.relu.default", DIMS(op_int(&b->t, 1), y)); /* the first error stays */
 }
 
 static void see_why(void *user, const sconce_kernel_case *c) {

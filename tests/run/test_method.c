@@ -331,115 +331,13 @@ static void a_call_that_fails_leaves_those_in_flight(void) {
                 SCONCE_UNSUPPORTED, err, "no language model");
     CHECK_FAILS(sconce_state_begin(f.state, &(sconce_call){.feed_token = true}, &err),
                 SCONCE_BAD_ARGUMENT, err, "no call");
-    CHECK_EQ(sconce_state_token(f.state), -1);
+    uint32_t n = 1;
+    CHECK(!sconce_state_tokens(f.state, &n) && n == 0);
   }
   close_file(&f);
 }
 
-/* ---- tokens on the device -------------------------------------------------------------------- */
-
-#define STORIES SCONCE_SOURCE_DIR "/models/stories15M/stories15M-4w.pte"
-enum { STEPS = 5, N_STORY = 4 };
-static const int32_t story[N_STORY] = {1, 9038, 2501, 263};
-
-static sconce_status set_ids(sconce_state *m, const int32_t *ids, uint32_t n, int64_t position,
-                             sconce_error *err) {
-  int64_t wide[N_STORY];
-  for (uint32_t i = 0; i < n; i++) wide[i] = ids[i];
-  sconce_tensor t = {SCONCE_INT64, 2, {1, n}, wide, 8 * (size_t)n};
-  if (n) TRY(sconce_state_set_input(m, 0, &t, err));
-  sconce_tensor p = {SCONCE_INT64, 1, {1}, &position, 8};
-  return sconce_state_set_input(m, 1, &p, err);
-}
-
-/* Logits come to the host, which chooses. */
-static sconce_status choose_on_the_host(sconce_state *m, sconce_sampler *sampler, int32_t *out,
-                                        sconce_error *err) {
-  for (uint32_t i = 0; i < STEPS; i++) {
-    uint32_t position = i ? N_STORY + i - 1 : 0;
-    TRY(i ? set_ids(m, &out[i - 1], 1, position, err) : set_ids(m, story, N_STORY, 0, err));
-    TRY(sconce_state_run(m, NULL, err));
-    CHECK_EQ(sconce_state_token(m), -1);
-    sconce_tensor y;
-    TRY(sconce_state_output(m, 0, &y, err));
-    sconce_choice c;
-    const float *last = (const float *)y.data + (y.size / 4 - 32000);
-    TRY(sconce_sampler_choose(sampler, last, N_STORY + i, NULL, 0, &c, err));
-    out[i] = c.id;
-  }
-  return SCONCE_OK;
-}
-
-/* The device chooses and goes on; `ahead` calls are begun before the first is waited for. */
-static sconce_status choose_on_the_device(sconce_state *m, sconce_draw draw, uint32_t ahead,
-                                          bool keep, int32_t *out, sconce_error *err) {
-  for (uint32_t i = 0; i < STEPS + ahead - 1; i++) {
-    if (i < STEPS) {
-      draw.position = N_STORY + i;
-      TRY(i ? set_ids(m, NULL, 0, N_STORY + i - 1, err) : set_ids(m, story, N_STORY, 0, err));
-      const sconce_call how = {.keep_outputs = keep, .draw = &draw, .feed_token = i > 0};
-      TRY(sconce_state_begin(m, &how, err));
-    }
-    if (i + 1 < ahead) continue;
-    TRY(sconce_state_wait(m, err));
-    out[i + 1 - ahead] = sconce_state_token(m);
-    sconce_tensor y;
-    TRY(sconce_state_output(m, 0, &y, err));
-    CHECK((y.data == NULL) == keep);
-  }
-  return SCONCE_OK;
-}
-
-static void tokens_on_the_device_are_the_hosts(void) {
-  static const sconce_draw draws[] = {
-      {.top_p = 1},
-      {.seed = 5, .temperature = 0.8f, .top_p = 1},
-      {.seed = 6, .temperature = 1.2f, .top_k = 40, .top_p = 1},
-      {.seed = 7, .temperature = 1, .top_p = 0.9f},
-      {.seed = 8, .temperature = 1.5f, .top_k = 100, .top_p = 0.95f, .min_p = 0.02f}};
-  struct fixture f = {0};
-  sconce_error err = {0};
-  arena_init(&f.arena, NULL);
-  CHECK_OK(sconce_device_open(&f.device, NULL, &err), err);
-  if (f.device)
-    CHECK_OK(
-        sconce_model_open(&f.model, f.device, &(sconce_model_desc){.program.path = STORIES}, &err),
-        err);
-  if (f.model) CHECK_OK(sconce_method_open(&f.method, f.model, NULL, &err), err);
-  if (f.method) CHECK_OK(sconce_state_open(&f.state, f.method, &err), err);
-  if (f.state) {
-    CHECK(sconce_method_describe(f.method)->can_draw);
-    const sconce_draw wrong = {.top_p = 2};
-    CHECK_FAILS(sconce_state_begin(f.state, &(sconce_call){.draw = &wrong}, &err),
-                SCONCE_BAD_ARGUMENT, err, "top_p 2");
-    CHECK_FAILS(sconce_state_begin(f.state, &(sconce_call){.feed_token = true}, &err),
-                SCONCE_BAD_ARGUMENT, err, "no call");
-  }
-  for (size_t i = 0; f.state && i < sizeof draws / sizeof *draws && !test_failed(); i++) {
-    const sconce_draw *d = &draws[i];
-    sconce_sampler *sampler = NULL;
-    if (test_gpu_is_slow() && i) continue; /* sample/ has them all, without a model */
-    sconce_sampler_desc desc = {.n_vocab = 32000,
-                                .temperature = d->temperature,
-                                .top_k = d->top_k,
-                                .top_p = d->top_p,
-                                .min_p = d->min_p,
-                                .seed = d->seed};
-    CHECK_OK(sconce_sampler_open(&sampler, &desc, &err), err);
-    int32_t want[STEPS] = {0}, got[STEPS];
-    CHECK_OK(choose_on_the_host(f.state, sampler, want, &err), err);
-    for (uint32_t ahead = 1 + (uint32_t)i % 4; ahead <= SCONCE_CALLS_MAX; ahead += 3) {
-      memset(got, 0xff, sizeof got);
-      CHECK_OK(choose_on_the_device(f.state, *d, ahead, ahead % 2, got, &err), err);
-      for (int k = 0; k < STEPS; k++)
-        if (got[k] != want[k])
-          test_fail(__FILE__, __LINE__, "draw %zu, %u ahead: token %d is %d, want %d", i, ahead, k,
-                    (int)got[k], (int)want[k]);
-    }
-    sconce_sampler_close(sampler);
-  }
-  close_file(&f);
-}
+/* ---- borders --------------------------------------------------------------------------------- */
 
 /* y of one call is x of the next; the host sees nothing of it until the end. */
 static void outputs_feed_inputs_on_the_device(void) {
@@ -781,7 +679,6 @@ const struct test suite_method[] = {
     TEST(a_window_of_calls_moves_on),
     TEST(cancel_ends_all_calls),
     TEST(a_call_that_fails_leaves_those_in_flight),
-    TEST(tokens_on_the_device_are_the_hosts),
     TEST(outputs_feed_inputs_on_the_device),
     TEST(constant_methods_have_values),
     TEST(calls_and_passes_are_timed),

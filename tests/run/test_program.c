@@ -261,8 +261,50 @@ static void all_missing_operators_are_named_at_once(void) {
   arena_free(&arena);
 }
 
+/* y = relu(x), then a delegate of somebody else's. */
+static sconce_status foreign_delegate(struct arena *arena, struct span *out, sconce_error *err) {
+  struct write_pte w;
+  struct write_blob file, inside;
+  write_pte_init(&w, arena);
+  TRY(half_product(arena, &inside, err));
+  const int32_t segment = write_pte_segment(&w, &inside, 0);
+  write_pte_method(&w, "forward");
+  const uint32_t memory = (uint32_t)write_pte_buffer(&w, 64);
+  const int32_t x = planned(&w, dims_4, 1, memory, 0), y = planned(&w, dims_4, 1, memory, 16);
+  const int32_t z = planned(&w, dims_4, 1, memory, 32);
+  write_pte_inputs(&w, ID_LIST(x));
+  write_pte_outputs(&w, ID_LIST(z));
+  const int32_t relu = write_pte_operator(&w, "aten::relu", "out");
+  const int32_t other = write_pte_delegate(&w, "XnnpackBackend", segment);
+  write_pte_call_kernel(&w, relu, ID_LIST(x, y, y));
+  write_pte_call_delegate(&w, other, ID_LIST(y, y, z));
+  TRY(write_pte_finish(&w, &file, err));
+  return write_blob_to_memory(&file, arena, out, err);
+}
+
+static void a_foreign_delegate_is_named_with_its_place(void) {
+  struct arena arena;
+  struct span file;
+  sconce_error err = {0};
+  sconce_device *device = NULL;
+  sconce_model *model = NULL;
+  sconce_method *method = NULL;
+  arena_init(&arena, NULL);
+  CHECK_OK(foreign_delegate(&arena, &file, &err), err);
+  CHECK_OK(sconce_device_open(&device, NULL, &err), err);
+  const sconce_model_desc desc = {.program = {.data = file.data, .size = file.size}};
+  CHECK_OK(sconce_model_open(&model, device, &desc, &err), err);
+  CHECK_FAILS(sconce_method_open(&method, model, NULL, &err), SCONCE_UNSUPPORTED, err,
+              "instruction 1: delegate 0 is for 'XnnpackBackend': export with the "
+              "VulkanPartitioner or the WebGPUPartitioner");
+  sconce_model_close(model);
+  sconce_device_close(device);
+  arena_free(&arena);
+}
+
 const struct test suite_program[] = {TEST(halves_and_floats_meet),
                                      TEST(views_without_an_instruction),
                                      TEST(one_output_under_two_names),
                                      TEST(all_missing_operators_are_named_at_once),
+                                     TEST(a_foreign_delegate_is_named_with_its_place),
                                      {0}};

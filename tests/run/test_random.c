@@ -1,32 +1,16 @@
 /* Random graphs against a plain interpreter: a few nodes of the elementwise, moving and reducing
- * families, one live size that changes from call to call, and the oracles of the operators' own
- * tests. Each value knows how far the device may be off: most graphs are exact.
+ * families with the oracles of the operators' own tests, products, norms, pools and indices
+ * (random_dense.c), and one live size that changes from call to call. Each value knows how far the
+ * device may be off: most graphs are exact.
  *
  *   SCONCE_RANDOM=10000 SCONCE_SEED=1 build/sconce_tests --filter random/graphs
  *
  * A graph that fails is made smaller as long as it fails, and printed with its seed. */
-#include "oracles.h"
+#include "random.h"
 
-enum { INPUTS = 3, STEPS = 9, VARS = INPUTS + STEPS, LARGEST = 6, ROOM = 600, CALLS = 4 };
 enum kind { UNARY, BINARY, CHOICE, MOVE, REDUCE, JOIN, CAST, RUNNING, VIEW, KINDS };
 static const char *const kind_names[] = {"unary", "binary", "where",  "move", "reduce",
                                          "cat",   "cast",   "cumsum", "view"};
-
-/* A dim is scale · n + offset for the live size n. */
-struct var {
-  enum vk_dtype dtype;
-  uint32_t scale[3], offset[3];
-  double most;  /* |x| is at most this */
-  double grain; /* x is a multiple of it, if it is exact */
-  double error; /* 0: exact */
-};
-
-struct step {
-  enum kind kind;
-  uint32_t which; /* row of a table, or a reduction, or a dim */
-  uint32_t args[3], n;
-  struct oracle_move move;
-};
 
 struct program {
   struct var vars[VARS]; /* inputs, then the result of each step */
@@ -35,7 +19,7 @@ struct program {
   bool shown[VARS];
 };
 
-static uint32_t below(uint64_t *seed, uint32_t n) {
+uint32_t below(uint64_t *seed, uint32_t n) {
   const double x = ((double)test_random_float(seed) + 1) / 2;
   const uint32_t i = (uint32_t)(x * n);
   return i < n ? i : n - 1;
@@ -45,22 +29,13 @@ static unsigned bit_of(enum vk_dtype dtype) {
   return dtype == VK_FLOAT32 ? F32 : dtype == VK_FLOAT16 ? F16 : dtype == VK_INT32 ? I32 : BOOL;
 }
 
-static void dims_at(const struct var *v, uint32_t n, uint32_t dims[4]) {
-  for (int i = 0; i < 3; i++) dims[i] = v->scale[i] * n + v->offset[i];
-  dims[3] = 1;
-}
-
 static uint64_t numel_at(const struct var *v, uint32_t n) {
   uint32_t dims[4];
   dims_at(v, n, dims);
   return (uint64_t)dims[0] * dims[1] * dims[2];
 }
 
-static bool same_dim(const struct var *a, const struct var *b, int i) {
-  return a->scale[i] == b->scale[i] && a->offset[i] == b->offset[i];
-}
 static bool is_one(const struct var *v, int i) { return v->scale[i] == 0 && v->offset[i] == 1; }
-static bool is_fixed(const struct var *v, uint32_t i) { return v->scale[i] == 0; }
 
 /* Rounding of a result that had no error but for its operands'. */
 static void settle(struct var *v) {
@@ -116,7 +91,7 @@ static bool total(const struct oracle_binary *o) {
 
 static bool broadcast(const struct var *a, const struct var *b, struct var *y) {
   for (int i = 0; i < 3; i++) {
-    if (!same_dim(a, b, i) && !is_one(a, i) && !is_one(b, i)) return false;
+    if (!same_dim(a, b, (uint32_t)i) && !is_one(a, i) && !is_one(b, i)) return false;
     y->scale[i] = is_one(a, i) ? b->scale[i] : a->scale[i];
     y->offset[i] = is_one(a, i) ? b->offset[i] : a->offset[i];
   }
@@ -279,7 +254,7 @@ static bool pick_join(struct program *p, uint64_t *seed, struct step *s, struct 
   const int d = (int)below(seed, 3);
   if (a->dtype != b->dtype) return false;
   for (int i = 0; i < 3; i++)
-    if (i != d && !same_dim(a, b, i)) return false;
+    if (i != d && !same_dim(a, b, (uint32_t)i)) return false;
   *y = *a;
   y->scale[d] += b->scale[d];
   y->offset[d] += b->offset[d];
@@ -334,6 +309,20 @@ static bool (*const picks[KINDS])(struct program *, uint64_t *, struct step *, s
     pick_unary, pick_binary, pick_choice,  pick_move, pick_reduce,
     pick_join,  pick_cast,   pick_running, pick_view};
 
+static const struct random_kind *dense_of(const struct step *s) {
+  return s->kind < KINDS ? NULL : &random_dense[s->kind - KINDS];
+}
+
+static void operands_of(const struct program *p, const struct step *s, const struct var *x[3]) {
+  for (int i = 0; i < 3; i++) x[i] = &p->vars[s->args[i]];
+}
+
+static bool pick(struct program *p, uint64_t *seed, struct step *s, struct var *y) {
+  const struct var *x[3];
+  operands_of(p, s, x);
+  return dense_of(s) ? dense_of(s)->pick(x, seed, s, y) : picks[s->kind](p, seed, s, y);
+}
+
 static void generate(struct program *p, uint64_t *seed) {
   static const enum vk_dtype dtypes[] = {VK_FLOAT32, VK_FLOAT32, VK_INT32, VK_FLOAT16, VK_BOOL};
   *p = (struct program){0};
@@ -348,10 +337,10 @@ static void generate(struct program *p, uint64_t *seed) {
   }
   for (int tries = 0; tries < 4000 && p->n < STEPS; tries++) {
     const uint32_t n = INPUTS + p->n;
-    struct step s = {.kind = (enum kind)below(seed, KINDS)};
+    struct step s = {.kind = below(seed, KINDS + DENSE_KINDS)};
     struct var y;
     for (int i = 0; i < 3; i++) s.args[i] = below(seed, n);
-    if (!picks[s.kind](p, seed, &s, &y)) continue;
+    if (!pick(p, seed, &s, &y)) continue;
     settle(&y);
     const double most = y.dtype == VK_INT32 ? 1e9 : y.dtype == VK_FLOAT16 ? 3e4 : 1e6;
     if (y.most > most || y.error > 0.02 * (1 + y.most) || numel_at(&y, LARGEST) > ROOM) continue;
@@ -416,12 +405,28 @@ static void interpret_running(const struct program *p, const struct step *s, uin
   }
 }
 
+static void interpret_dense(const struct program *p, const struct step *s, uint32_t result,
+                            uint32_t n, double *const *data) {
+  uint32_t dims[3][4], to[4];
+  const double *from[3];
+  for (int i = 0; i < 3; i++) {
+    dims_at(&p->vars[s->args[i]], n, dims[i]);
+    from[i] = data[s->args[i]];
+  }
+  dims_at(&p->vars[result], n, to);
+  dense_of(s)->interpret(s, (const uint32_t(*)[4])dims, from, to, data[result]);
+}
+
 static void interpret(const struct program *p, uint32_t step, uint32_t n, double *const *data) {
   const struct step *s = &p->steps[step];
   const uint32_t y = INPUTS + step;
   const struct var *x = &p->vars[s->args[0]];
   uint32_t dims[4];
   dims_at(x, n, dims);
+  if (dense_of(s)) {
+    interpret_dense(p, s, y, n, data);
+    return;
+  }
   switch (s->kind) {
   case UNARY:
   case BINARY:
@@ -490,6 +495,12 @@ static void add_step(struct op_test *t, const struct program *p, uint32_t i, con
   const struct step *s = &p->steps[i];
   const uint32_t y = ids[INPUTS + i], a = ids[s->args[0]], b = ids[s->args[1]];
   const struct oracle_binary *o = &oracles_binary[s->kind == BINARY ? s->which : 0];
+  const struct var *x[3];
+  operands_of(p, s, x);
+  if (dense_of(s)) {
+    dense_of(s)->add(t, s, x, (const uint32_t[]){a, b}, y);
+    return;
+  }
   switch (s->kind) {
   case UNARY:
     add_unary(t, &oracles_unary[s->which], a, y);
@@ -605,6 +616,7 @@ static const char *step_name(const struct step *s) {
   return s->kind == UNARY    ? oracles_unary[s->which].name
          : s->kind == BINARY ? oracles_binary[s->which].name
          : s->kind == MOVE   ? s->move.name
+         : dense_of(s)       ? dense_of(s)->name
                              : kind_names[s->kind];
 }
 
@@ -630,7 +642,7 @@ static bool bypass(struct program *p, uint32_t from, uint32_t to) {
   const struct var *a = &p->vars[from], *b = &p->vars[to];
   if (a->dtype != b->dtype || a->most < b->most || a->error < b->error) return false;
   for (int d = 0; d < 3; d++)
-    if (!same_dim(a, b, d)) return false;
+    if (!same_dim(a, b, (uint32_t)d)) return false;
   for (uint32_t i = 0; i < p->n; i++)
     for (uint32_t k = 0; k < p->steps[i].n; k++)
       if (p->steps[i].args[k] == from) p->steps[i].args[k] = to;
@@ -658,13 +670,14 @@ static uint64_t setting(const char *name, uint64_t absent) {
 
 static void graphs(void) {
   const uint64_t first = setting("SCONCE_SEED", 1), count = setting("SCONCE_RANDOM", 200);
-  uint64_t steps = 0;
+  uint64_t steps = 0, kinds[KINDS + DENSE_KINDS] = {0};
   for (uint64_t i = first; i < first + count && !test_failed(); i++) {
     uint64_t seed = i * 2654435761u + 1;
     struct program p;
     char why[200] = "";
     generate(&p, &seed);
     steps += p.n;
+    for (uint32_t k = 0; k < p.n; k++) kinds[p.steps[k].kind]++;
     const uint32_t wrong = run(&p, seed, why);
     CHECK(p.n > 0);
     if (wrong == VARS) continue;
@@ -672,6 +685,8 @@ static void graphs(void) {
     test_fail(__FILE__, __LINE__, "SCONCE_SEED=%u: %s", (unsigned)i, why);
     print(&p);
   }
+  for (uint32_t k = 0; k < KINDS + DENSE_KINDS && count >= 100; k++)
+    CHECK(kinds[k] > 0); /* each kind is among them */
   if (getenv("SCONCE_RANDOM"))
     fprintf(stderr, "%u graphs from seed %u on, %u nodes, %d calls each\n", (unsigned)count,
             (unsigned)first, (unsigned)steps, CALLS);

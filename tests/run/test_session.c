@@ -418,6 +418,69 @@ static void check_stop(struct fixture *f, const char *whole, size_t from, size_t
     test_fail(__FILE__, __LINE__, "'%s' with stop '%s' gave '%s'", whole, stop, t.bytes);
 }
 
+/* It has a sentence that it will say again. */
+static const char lily[] =
+    "Once upon a time, there was a little girl named Lily. She loved to eat candy, especially mint "
+    "candy. Lily asked the store owner, \"Can you please help me get the mint candy?\" The store "
+    "owner "
+    "said, \"Sure, but first you have to pay for it.\" Lily went to the cashier and said, \"Excuse "
+    "me, "
+    "can you please";
+
+/* n ids behind the story, with this lookup; returns how many guesses were right. */
+static uint64_t tell_on(struct fixture *f, const sconce_sampler_desc *way, sconce_lookup lookup,
+                        const int32_t *story, size_t n_story, int32_t *out, uint32_t n) {
+  sconce_error err = {0};
+  sconce_session *session = NULL;
+  const sconce_session_desc desc = {.model = f->model, .sampler = *way, .lookup = lookup};
+  CHECK_OK(sconce_session_open(&session, &desc, &err), err);
+  if (!session) return 0;
+  CHECK_OK(sconce_session_prompt(session, story, n_story, NULL, NULL, &err), err);
+  for (uint32_t i = 0; i < n && !test_failed(); i++) {
+    sconce_choice choice = {.id = -1};
+    CHECK_OK(sconce_session_next(session, &choice, &err), err);
+    out[i] = choice.id;
+  }
+  const uint64_t accepted = sconce_session_describe(session)->accepted;
+  sconce_session_close(session);
+  return accepted;
+}
+
+static void a_story_that_repeats_itself(void) {
+  enum { MOST = 12 };
+  static const sconce_sampler_desc ways[] = {
+      {.temperature = 0},
+      {.temperature = 0.2f, .seed = 5, .top_p = 0.9f},
+      {.temperature = 0.2f, .seed = 6, .repetition_penalty = 1.02f, .logprobs = true},
+  };
+  struct fixture f;
+  sconce_error err = {0};
+  sconce_tokenizer *tokenizer = NULL;
+  const sconce_tokenizer_desc words = {.path =
+                                           SCONCE_SOURCE_DIR "/models/stories15M/tokenizer.bin"};
+  CHECK_OK(sconce_tokenizer_open(&tokenizer, &words, &err), err);
+  const int32_t *story = NULL;
+  size_t n_story = 0;
+  if (tokenizer)
+    CHECK_OK(sconce_tokenizer_encode(tokenizer, lily, strlen(lily), SCONCE_ENCODE_BOS, &story,
+                                     &n_story, &err),
+             err);
+  uint64_t accepted = 0;
+  const bool open = open_all(&f, STORIES);
+  for (size_t i = 0; open && i < (test_gpu_is_slow() ? 1 : 3) && !test_failed(); i++) {
+    const uint32_t n = test_gpu_is_slow() ? 10 : MOST;
+    int32_t want[MOST], got[MOST];
+    CHECK_EQ(tell_on(&f, &ways[i], SCONCE_LOOKUP_OFF, story, n_story, want, n), 0);
+    accepted += tell_on(&f, &ways[i], SCONCE_LOOKUP_ALWAYS, story, n_story, got, n);
+    for (uint32_t k = 0; k < n && !test_failed(); k++)
+      CHECK_SAYS(got[k] == want[k], "way %u: id %u is %d, want %d", (unsigned)i, k, (int)got[k],
+                 (int)want[k]);
+  }
+  CHECK_SAYS(accepted > 4, "%u guesses were right", (unsigned)accepted);
+  sconce_tokenizer_close(tokenizer);
+  close_all(&f);
+}
+
 static void stop_strings_are_held_back(void) {
   struct fixture f;
   bool ok = open_all(&f, TOY);
@@ -694,6 +757,7 @@ const struct test suite_session[] = {
     TEST(generation_in_steps_is_the_same),
     TEST(a_generation_keeps_others_out_until_it_ends),
     TEST(the_seed_decides_the_text),
+    TEST(a_story_that_repeats_itself),
     TEST(stop_strings_are_held_back),
     TEST(wrong_generations_say_what),
     TEST(end_ids_stop),

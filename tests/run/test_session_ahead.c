@@ -4,6 +4,7 @@
 #include "tiny_vocab.h"
 
 #include "run/device.h"
+#include "sconce_dev.h"
 #include "sconce_llm.h"
 #include "write/write.h"
 
@@ -72,6 +73,49 @@ static sconce_status build(struct arena *arena, struct span *out, sconce_error *
   return write_blob_to_memory(&file, arena, out, err);
 }
 
+/* The file gives all logits. A call that wants fewer rows has only those computed, and they are the
+ * same. */
+static void only_the_rows_that_are_wanted(void) {
+  struct arena arena;
+  struct span file = {0};
+  sconce_error err = {0};
+  sconce_device *device = NULL;
+  sconce_model *model = NULL;
+  sconce_method *method = NULL;
+  sconce_state *state = NULL;
+  arena_init(&arena, NULL);
+  CHECK_OK(build(&arena, &file, &err), err);
+  CHECK_OK(sconce_device_open(&device, NULL, &err), err);
+  const sconce_model_desc desc = {.program = {.data = file.data, .size = file.size}};
+  if (device) CHECK_OK(sconce_model_open(&model, device, &desc, &err), err);
+  if (model) CHECK_OK(sconce_method_open(&method, model, NULL, &err), err);
+  if (method) CHECK_OK(sconce_state_open(&state, method, &err), err);
+  if (method) CHECK_EQ(sconce_method_describe(method)->max_rows, CHUNK);
+  float all[CHUNK * VOCAB];
+  static const int32_t ids[CHUNK] = {3, 1, 4, 1, 5, 9}, zero[] = {0};
+  const sconce_tensor x = {SCONCE_INT32, 2, {1, CHUNK}, ids, sizeof ids},
+                      at = {SCONCE_INT32, 1, {1}, zero, sizeof zero};
+  for (uint32_t rows = 0; state && rows <= CHUNK && !test_failed(); rows++) {
+    sconce_tensor y = {0};
+    CHECK_OK(sconce_state_set_input(state, 0, &x, &err), err);
+    CHECK_OK(sconce_state_set_input(state, 1, &at, &err), err);
+    CHECK_OK(sconce_state_run(state, &(sconce_call){.last_rows = rows}, &err), err);
+    CHECK_OK(sconce_state_output(state, 0, &y, &err), err);
+    const uint32_t want = rows ? rows : CHUNK;
+    CHECK_EQ(y.dims[1], want);
+    CHECK_EQ(y.size, (size_t)want * VOCAB * sizeof(float));
+    if (test_failed()) break;
+    if (!rows) memcpy(all, y.data, sizeof all);
+    const float *got = y.data, *last = all + (size_t)(CHUNK - want) * VOCAB;
+    for (uint32_t i = 0; i < want * VOCAB && !test_failed(); i++) CHECK_NEAR(got[i], last[i], 1e-5);
+  }
+  sconce_state_close(state);
+  sconce_method_close(method);
+  sconce_model_close(model);
+  sconce_device_close(device);
+  arena_free(&arena);
+}
+
 /* ---- two sessions ---------------------------------------------------------------------------- */
 
 enum { PLAIN, AHEAD };
@@ -82,6 +126,7 @@ struct pair {
   sconce_method *method;
   sconce_session *session[2];
   bool host_chooses, recovers; /* of the sessions that are opened */
+  sconce_lookup lookup;
 };
 
 static void open_sessions(struct pair *p, const sconce_sampler_desc *sampler) {
@@ -92,6 +137,7 @@ static void open_sessions(struct pair *p, const sconce_sampler_desc *sampler) {
     sconce_session_desc desc = {.model = p->model,
                                 .sampler = *sampler,
                                 .host_chooses = p->host_chooses,
+                                .lookup = p->lookup,
                                 .recovers = p->recovers};
     CHECK_OK(sconce_session_open(&p->session[i], &desc, &err), err);
   }
@@ -243,11 +289,14 @@ static size_t n_samplers(void) {
   return test_gpu_is_slow() ? 2 : sizeof samplers / sizeof *samplers;
 }
 
+static const sconce_lookup lookups[] = {SCONCE_LOOKUP_OFF, SCONCE_LOOKUP_ALWAYS};
+
 static void next_is_choose_and_append(void) {
   struct pair p;
   bool ok = open_pair(&p, &samplers[0]);
-  for (size_t i = 0; ok && i < n_samplers() && !test_failed(); i++) {
-    open_sessions(&p, &samplers[i]);
+  for (size_t i = 0; ok && i < 2 * n_samplers() && !test_failed(); i++) {
+    p.lookup = lookups[i % 2];
+    open_sessions(&p, &samplers[i / 2]);
     prompt(&p, (int32_t[]){7}, 1);
     next(&p, CONTEXT); /* to the end, and one more is refused */
     CHECK_EQ(position(&p), CONTEXT);
@@ -282,9 +331,10 @@ static void a_session_without_ids_has_no_next(void) {
 static void other_calls_end_the_work_ahead(void) {
   struct pair p;
   bool ok = open_pair(&p, &samplers[0]);
-  for (size_t i = 0; ok && i < n_samplers() && !test_failed(); i++) {
+  for (size_t i = 0; ok && i < 2 * n_samplers() && !test_failed(); i++) {
     uint64_t seed = 9;
-    open_sessions(&p, &samplers[i]);
+    p.lookup = lookups[i % 2];
+    open_sessions(&p, &samplers[i / 2]);
     prompt(&p, (int32_t[]){1, 2, 3, 4, 5, 6, 7, 8}, 8);
     next(&p, 3);
     choose(&p);
@@ -323,9 +373,10 @@ static void other_calls_end_the_work_ahead(void) {
 static void any_mixture_of_calls(void) {
   struct pair p;
   bool ok = open_pair(&p, &samplers[0]);
-  for (size_t i = 0; ok && i < n_samplers() && !test_failed(); i++) {
-    uint64_t seed = 100 + i;
-    open_sessions(&p, &samplers[i]);
+  for (size_t i = 0; ok && i < 2 * n_samplers() && !test_failed(); i++) {
+    uint64_t seed = 100 + i / 2;
+    p.lookup = lookups[i % 2];
+    open_sessions(&p, &samplers[i / 2]);
     prompt(&p, (int32_t[]){1}, 1);
     for (int k = 0; k < 60 && !test_failed(); k++) {
       const uint32_t dice = test_random(&seed) % 8, at = position(&p);
@@ -360,9 +411,10 @@ static void a_penalty_and_logprobs_are_the_hosts(void) {
   };
   struct pair p;
   bool ok = open_pair(&p, &hosts[0]);
-  for (size_t i = 0; ok && i < sizeof hosts / sizeof *hosts && !test_failed(); i++) {
-    p.host_chooses = i == 3;
-    open_sessions(&p, &hosts[i]);
+  for (size_t i = 0; ok && i < 2 * sizeof hosts / sizeof *hosts && !test_failed(); i++) {
+    p.host_chooses = i / 2 == 3;
+    p.lookup = lookups[i % 2];
+    open_sessions(&p, &hosts[i / 2]);
     prompt(&p, (int32_t[]){3, 4}, 2);
     next(&p, 6);
     choose(&p);
@@ -374,6 +426,53 @@ static void a_penalty_and_logprobs_are_the_hosts(void) {
     append(&p, 21);
     next(&p, CONTEXT);
   }
+  close_pair(&p);
+}
+
+/* Text that goes round in a circle is guessed right, whoever chooses: in fewer calls than ids. */
+static void repetition_is_accepted(void) {
+  static const sconce_sampler_desc ways[] = {
+      {.temperature = 0}, {.temperature = 0, .logprobs = true}, {.temperature = 0.02f, .seed = 7}};
+  struct pair p;
+  bool ok = open_pair(&p, &ways[0]);
+  for (size_t i = 0; ok && i < sizeof ways / sizeof *ways && !test_failed(); i++) {
+    p.lookup = SCONCE_LOOKUP_ALWAYS;
+    open_sessions(&p, &ways[i]);
+    sconce_call_times before, after;
+    prompt(&p, (int32_t[]){7, 9, 11, 7, 9, 11}, 6);
+    sconce_state_times(sconce_session_state(p.session[AHEAD]), &before);
+    next(&p, CONTEXT);
+    sconce_state_times(sconce_session_state(p.session[AHEAD]), &after);
+    const sconce_session_info *info = sconce_session_describe(p.session[AHEAD]);
+    CHECK_SAYS(info->accepted > 8 && info->accepted <= info->guessed, "%u of %u guesses were right",
+               (unsigned)info->accepted, (unsigned)info->guessed);
+    CHECK_SAYS(after.calls - before.calls + info->accepted <= CONTEXT - 6, "%u calls",
+               (unsigned)(after.calls - before.calls));
+  }
+  close_pair(&p);
+}
+
+/* Every seed, temperature and penalty: the ids do not show whether they were guessed. */
+static void guesses_change_no_ids(void) {
+  struct pair p;
+  bool ok = open_pair(&p, &samplers[0]);
+  uint64_t accepted = 0;
+  const uint32_t runs = test_gpu_is_slow() ? 6 : 24;
+  for (uint32_t i = 0; ok && i < runs && !test_failed(); i++) {
+    const sconce_sampler_desc way = {.temperature = 0.05f * (float)(i % 8),
+                                     .seed = i,
+                                     .top_k = i % 3 ? 0 : 10,
+                                     .top_p = i % 5 ? 0 : 0.9f,
+                                     .repetition_penalty = i % 4 == 3 ? 1.1f : 0,
+                                     .logprobs = i % 6 == 5};
+    p.lookup = SCONCE_LOOKUP_ALWAYS;
+    p.host_chooses = i % 7 == 6;
+    open_sessions(&p, &way);
+    prompt(&p, (int32_t[]){(int32_t)i, 4, 5, 6, (int32_t)i, 4, 5}, 7);
+    next(&p, CONTEXT);
+    accepted += sconce_session_describe(p.session[AHEAD])->accepted;
+  }
+  CHECK_SAYS(accepted > runs, "%u guesses were right", (unsigned)accepted);
   close_pair(&p);
 }
 
@@ -436,10 +535,13 @@ static void a_stop_leaves_the_timeline_right(void) {
   sconce_tokenizer *tokenizer = NULL;
   CHECK_OK(open_tokenizer(&tokenizer, 30, &err), err);
   bool ok = open_pair(&p, &samplers[0]);
-  for (size_t i = 0; ok && i < n_samplers() && !test_failed(); i++) {
+  for (size_t i = 0; ok && i < 2 * n_samplers() && !test_failed(); i++) {
     for (int k = 0; k < 2; k++) { /* with logprobs the host chooses */
       sconce_session_close(p.session[k]);
-      sconce_session_desc desc = {.model = p.model, .tokenizer = tokenizer, .sampler = samplers[i]};
+      sconce_session_desc desc = {.model = p.model,
+                                  .tokenizer = tokenizer,
+                                  .sampler = samplers[i / 2],
+                                  .lookup = k == AHEAD ? lookups[i % 2] : SCONCE_LOOKUP_OFF};
       desc.sampler.logprobs = k == PLAIN;
       CHECK_OK(sconce_session_open(&p.session[k], &desc, &err), err);
     }
@@ -492,7 +594,7 @@ static sconce_status around(sconce_session *s, int steps, sconce_error *err) {
   return SCONCE_OK;
 }
 
-static void a_thousand_steps_allocate_nothing(void) {
+static void a_thousand_steps(sconce_lookup lookup) {
   struct arena arena;
   struct span file = {0};
   sconce_error err = {0};
@@ -509,6 +611,7 @@ static void a_thousand_steps_allocate_nothing(void) {
   if (device) CHECK_OK(sconce_model_open(&model, device, &desc, &err), err);
   sconce_session_desc how = {.model = model,
                              .sampler = {.temperature = 1, .seed = 3, .allocator = alloc.hook},
+                             .lookup = lookup,
                              .allocator = alloc.hook};
   if (model) CHECK_OK(sconce_session_open(&session, &how, &err), err);
   if (session) {
@@ -528,6 +631,10 @@ static void a_thousand_steps_allocate_nothing(void) {
   sconce_device_close(device);
   arena_free(&arena);
   CHECK_EQ(alloc.live, 0);
+}
+
+static void a_thousand_steps_allocate_nothing(void) {
+  for (int i = 0; i < 2; i++) a_thousand_steps(lookups[i]);
 }
 
 static void a_lost_device_fails_the_next(void) {
@@ -573,21 +680,23 @@ static sconce_status tell(struct pair *p, int32_t out[2][TOLD], sconce_error *er
   return status;
 }
 
-static bool open_again(struct pair *p, bool recovers) {
+/* Greedy text repeats itself, so that lookup has guesses. */
+static bool open_again(struct pair *p, bool recovers, sconce_lookup lookup) {
   if (!open_pair(p, &samplers[1])) return false;
   p->recovers = recovers;
-  open_sessions(p, &samplers[1]);
+  p->lookup = lookup;
+  open_sessions(p, &samplers[lookup == SCONCE_LOOKUP_OFF]);
   return p->session[1] != NULL;
 }
 
 /* Wherever the device is lost, the ids are those that they would have been. */
-static void a_lost_device_comes_back(void) {
+static void lose_and_recover(sconce_lookup lookup) {
   enum { MANY = 1 << 20, POINTS = 10 };
   struct pair p;
   sconce_error err = {0};
   int32_t want[2][TOLD], got[2][TOLD];
   uint32_t steps = 0;
-  if (open_again(&p, false)) {
+  if (open_again(&p, false, lookup)) {
     (void)gpu_lose_after(p.device->gpu, MANY);
     CHECK_OK(tell(&p, want, &err), err);
     steps = MANY - gpu_lose_after(p.device->gpu, 0);
@@ -596,7 +705,7 @@ static void a_lost_device_comes_back(void) {
   CHECK(steps > 40);
   const uint32_t stride = test_gpu_is_slow() ? steps / 4 + 1 : steps / POINTS + 1;
   for (uint32_t at = 1; at <= steps && !test_failed(); at += stride) {
-    if (open_again(&p, true)) {
+    if (open_again(&p, true, lookup)) {
       (void)gpu_lose_after(p.device->gpu, at);
       CHECK_OK(tell(&p, got, &err), err);
       CHECK_SAYS(memcmp(got, want, sizeof got) == 0, "lost at step %u of %u", at, steps);
@@ -607,12 +716,16 @@ static void a_lost_device_comes_back(void) {
   }
 }
 
+static void a_lost_device_comes_back(void) {
+  for (int i = 0; i < 2; i++) lose_and_recover(lookups[i]);
+}
+
 /* The same while the method is being opened. */
 static void a_device_lost_while_loading_comes_back(void) {
   struct pair p;
   sconce_error err = {0};
   int32_t want[2][TOLD], got[2][TOLD];
-  if (open_again(&p, false)) CHECK_OK(tell(&p, want, &err), err);
+  if (open_again(&p, false, SCONCE_LOOKUP_OFF)) CHECK_OK(tell(&p, want, &err), err);
   close_pair(&p);
   bool lost = true;
   for (uint32_t at = 1; lost && at < 400 && !test_failed(); at += test_gpu_is_slow() ? 20 : 5) {
@@ -631,6 +744,7 @@ static void a_device_lost_while_loading_comes_back(void) {
       if (lost) status = sconce_method_open(&p.method, p.model, NULL, &err);
       CHECK_OK(status, err);
     }
+    p.lookup = SCONCE_LOOKUP_OFF;
     if (p.method) open_sessions(&p, &samplers[1]);
     if (p.session[1]) CHECK_OK(tell(&p, got, &err), err);
     CHECK_SAYS(memcmp(got, want, sizeof got) == 0, "lost at step %u of the load", at);
@@ -639,11 +753,14 @@ static void a_device_lost_while_loading_comes_back(void) {
 }
 
 const struct test suite_session_ahead[] = {
+    TEST(only_the_rows_that_are_wanted),
     TEST(next_is_choose_and_append),
     TEST(a_session_without_ids_has_no_next),
     TEST(other_calls_end_the_work_ahead),
     TEST(any_mixture_of_calls),
     TEST(a_penalty_and_logprobs_are_the_hosts),
+    TEST(repetition_is_accepted),
+    TEST(guesses_change_no_ids),
     TEST(a_stop_leaves_the_timeline_right),
     TEST(a_thousand_steps_allocate_nothing),
     TEST(a_lost_device_fails_the_next),

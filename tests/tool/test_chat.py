@@ -15,24 +15,31 @@ LINE = "The quick brown fox jumps over the lazy dog, and él wörld 日本語 go
 class Screen:
     """sconce chat in a window of tmux, with a home of its own."""
 
-    def __init__(self, width, folder, *options, model=STORIES, locale="C.UTF-8"):
+    def __init__(self, width, folder, *options, model=STORIES, locale="C.UTF-8", shell="sh", after="sleep 100"):
         if not shutil.which("tmux"):
             raise Skip("there is no tmux")
-        self.folder, self.width = folder, width
+        self.folder = folder
+        self.socket = f"{tempfile.mkdtemp(dir=folder)}/tmux"  # the server before this one may still be ending
         command = [str(SCONCE), "chat", "-m", str(model), "--chat", "plain", "--temp", "0", *options]
         env = f"LC_ALL={locale} NODEVICE_SELECT=1 HOME={folder} XDG_STATE_HOME={folder}/state"
         self.tmux("-f", "/dev/null", "new-session", "-d", "-s", "chat", "-x", str(width), "-y", "40",
-                  f"exec env {env} sh -c \"{' '.join(command)}; echo status \\$?; sleep 100\"")
+                  f"exec env {env} {shell} -c \"{' '.join(command)}; echo status \\$?; {after}\"")
         self.wait(lambda text: text.rstrip().endswith(">"))
 
     def tmux(self, *words):
-        done = subprocess.run(["tmux", "-S", f"{self.folder}/tmux", "-u", *words], capture_output=True, text=True,
+        done = subprocess.run(["tmux", "-S", self.socket, "-u", *words], capture_output=True, text=True,
                               check=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
         return done.stdout
 
-    def text(self):
-        """What is shown; rows that were broken at the edge stay broken."""
-        return self.tmux("capture-pane", "-p", "-t", "chat")
+    def text(self, above=False):
+        """What is shown, and what went out above; rows that were broken at the edge stay broken."""
+        return self.tmux("capture-pane", "-p", *(["-S", "-"] if above else []), "-t", "chat")
+
+    def resize(self, width):
+        """Returns when the program was told."""
+        self.tmux("resize-window", "-t", "chat", "-x", str(width))
+        with open(self.tmux("display-message", "-p", "-t", "chat", "#{pane_tty}").strip(), "rb") as terminal:
+            self.wait(lambda _: os.get_terminal_size(terminal.fileno()).columns == width)
 
     def wait(self, seen, limit_s=60):
         end = time.monotonic() + limit_s
@@ -58,7 +65,7 @@ class Screen:
         self.wait(lambda _: self.line() == text.replace(" ", ""))
 
     def close(self):
-        subprocess.run(["tmux", "-S", f"{self.folder}/tmux", "kill-server"], capture_output=True)
+        subprocess.run(["tmux", "-S", self.socket, "kill-server"], capture_output=True)
 
 
 def on_screen(test, *widths, **more):
@@ -96,15 +103,21 @@ def test_lines_wrap_at_every_width_and_in_both_locales():
 
 
 def test_a_new_size_of_the_window_draws_the_line_anew():
+    """Once, and nothing above it is lost."""
     def resize(screen):
+        for _ in range(2):
+            screen.type("/help")
+            screen.keys("Enter")
+        screen.wait(lambda text: text.count("/quit") == 2 and text.rstrip().endswith("\n>"))
         screen.type(LINE)
         screen.wait_line(LINE)
-        for width in (50, 120, 60, 80):
-            screen.tmux("resize-window", "-t", "chat", "-x", str(width))
-            screen.keys("C-e")
+        for width in (50, 120, 60, 80, 40, 200, 41, 42, 43, 120, 20, 80):
+            screen.resize(width)
             screen.type("x")
-            screen.wait(lambda _: screen.line().endswith("x"))
-            screen.keys("BSpace")
+            screen.wait_line(LINE + "x")
+            shown = screen.text(above=True)  # tmux scrolls when it breaks rows
+            assert shown.count("> The quick") == 1 and shown.count("/quit") == 2, shown
+            screen.keys("C-a", "C-e", "BSpace")  # the cursor knows where it is
             screen.wait_line(LINE)
     with Toy() as toy:
         on_screen(resize, 80, model=toy.model)
@@ -112,12 +125,11 @@ def test_a_new_size_of_the_window_draws_the_line_anew():
 
 def test_several_lines_are_one_message_and_are_remembered():
     with tempfile.TemporaryDirectory() as folder:
-        def messages():
+        def messages(nth):
             screen.keys("Enter")
-            screen.wait(lambda text: text.rstrip().endswith("\n>"))
             screen.type("/save " + kept)
             screen.keys("Enter")
-            screen.wait(lambda text: "saved" in text and text.rstrip().endswith("\n>"))
+            screen.wait(lambda text: text.count("\nsaved") == nth and text.rstrip().endswith("\n>"))
             with open(kept + ".messages", encoding="utf-8") as text:
                 return text.read()
 
@@ -126,7 +138,7 @@ def test_several_lines_are_one_message_and_are_remembered():
         try:
             screen.paste("Lily saw\na cat\n")
             screen.wait_line("Lily saw a cat")
-            assert "user 14\nLily saw\na cat\n" in messages()
+            assert "user 14\nLily saw\na cat\n" in messages(1)
             screen.keys("C-r")
             screen.type("saw")
             screen.keys("C-a")  # takes what was found
@@ -137,7 +149,7 @@ def test_several_lines_are_one_message_and_are_remembered():
             screen.type("glad\\")
             screen.keys("Enter")
             screen.type("today")
-            assert "user 18\nShe was\nglad\ntoday\n" in messages()
+            assert "user 18\nShe was\nglad\ntoday\n" in messages(2)
             screen.type("/quit")
             screen.keys("Enter")
             screen.wait(lambda text: "status 0" in text)
@@ -154,6 +166,24 @@ def test_several_lines_are_one_message_and_are_remembered():
             screen.wait(lambda text: "status 130" in text)
         finally:
             screen.close()
+
+
+def test_ctrl_z_suspends_and_fg_goes_on():
+    def suspend(screen):
+        screen.type("half a li")
+        screen.wait_line("half a li")
+        screen.keys("C-z")
+        screen.wait(lambda text: "status 148" in text)
+        screen.keys("Enter")
+        screen.wait_line("half a li")
+        screen.type("ne")
+        screen.wait_line("half a line")
+        screen.keys("C-c", "C-d")
+        screen.wait(lambda text: "status 0" in text)
+    if not shutil.which("bash"):
+        raise Skip("there is no bash")
+    with Toy() as toy:
+        on_screen(suspend, 80, model=toy.model, shell="bash -m", after="read; fg; echo status \\$?; sleep 100")
 
 
 def test_save_asks_before_it_overwrites_something_else():

@@ -47,7 +47,7 @@ def test_nothing_found_is_a_failure():
     with tempfile.TemporaryDirectory() as folder:
         out, err = run(SCONCE, "check", folder, expect=1)
         assert out == "0 passed, 0 failed\n" and "no case found" in err
-    assert "no folder" in run(SCONCE, "check", "/nonexistent", expect=1)[1]
+    assert "no such folder" in run(SCONCE, "check", "/nonexistent", expect=1)[1]
     # A folder that is not there is not outvoted by one that passes.
     assert last_line(run(SCONCE, "check", CASES / "right", "/nonexistent", expect=1)[0]) == "4 passed, 0 failed"
     run(SCONCE, "check", CASES, "--filter", "no such case", expect=1)

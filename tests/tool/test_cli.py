@@ -41,7 +41,7 @@ def test_wrong_usage_is_2_and_says_what():
         "bench --memory --dispatch": "exclude each other",
         "bench --memory -o xml": "-o is 'xml', expected md, csv or json",
         "bench --memory --quick": "--filter and --quick belong to --kernels",
-        "bench --memory --profile": "--profile belongs to -m",
+        "bench --memory --profile": "--profile and --lookup belong to -m",
         "chat model.pte": "unexpected 'model.pte': the model comes after -m",
         "generate model.pte": "unexpected 'model.pte': the model comes after -m, the prompt after -p",
         "generate -p a": "no model: give one with -m",
@@ -90,6 +90,23 @@ def test_other_files_are_named():
             assert f"cannot read the model {path}: {why}" in err, err
 
 
+def test_a_part_of_a_file_says_what_is_missing():
+    stories = ROOT / "models/stories15M/stories15M-4w.pte"
+    with tempfile.TemporaryDirectory() as folder:
+        for size in (200, 1 << 20):
+            path = pathlib.Path(folder) / "part.pte"
+            path.write_bytes(stories.read_bytes()[:size])
+            for words in (["run"], ["inspect"], ["generate", "-p", "a", "-t", stories.parent / "tokenizer.bin", "-m"]):
+                _, err = run(SCONCE, *words, path, expect=1)
+                assert f"the file has {size} bytes: is it cut short?" in err, (words, err)
+        _, err = run(SCONCE, "run", ROOT / "tests/data/format/delegated_ext.pte", expect=1)
+        assert "is a .ptd file missing? Give it with --data FILE.ptd" in err, err
+        _, err = run(SCONCE, "run", ROOT / "tests/data/cases/right/add/model.pte", "--output-dir", f"{folder}/a/b", expect=1)
+        assert f"cannot make the folder {folder}/a/b: No such file or directory" in err, err
+        _, err = run(SCONCE, "check", f"{folder}/none", expect=1)
+        assert "there is no such folder" in err, err
+
+
 def test_output_that_cannot_be_written_is_a_failure():
     add, stories = ROOT / "tests/data/cases/right/add", ROOT / "models/stories15M/stories15M-4w.pte"
     tokenizer = stories.parent / "tokenizer.bin"
@@ -128,6 +145,16 @@ def test_masks_and_caps_show():
     chosen = listed["devices"][listed["chosen"]]
     assert not chosen["f16"] and not chosen["subgroups"] and not chosen["timestamps"]
     assert chosen["max_storage_binding"] == 1048576
+
+
+def test_precision_shows_and_is_checked():
+    for word in ("exact", "fast"):
+        listed = json.loads(run(SCONCE, "devices", "--json", "--precision", word)[0])
+        chosen = listed["devices"][listed["chosen"]]
+        assert chosen["fast"] == (word == "fast" and chosen["f16"]), chosen
+    assert "precision: exact" in run(SCONCE, "devices", env={"SCONCE_PRECISION": "exact"})[0]
+    _, err = run(SCONCE, "devices", "--precision", "double", expect=1)
+    assert "precision 'double' is neither exact nor fast" in err, err
 
 
 def test_failures_are_1_with_one_sentence():

@@ -30,3 +30,14 @@ def test_links_lead_somewhere():
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_scripts_of_the_exporter_tell_what_they_do():
+    """--help runs nothing and needs no package; those with options of their own list them, once their packages are there."""
+    for path in sorted((ROOT / "tools/export").glob("*.py")):
+        text = path.read_text()
+        if "import usage" in text:
+            out, _ = run("python3", path, "--help")
+            assert out.strip() == text.split('"""')[1].strip().replace("\\\\", "\\"), (path, out)
+        else:
+            assert "ArgumentParser" in text or "__main__" not in text, f"{path} has no --help"

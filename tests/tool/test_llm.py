@@ -281,6 +281,28 @@ def test_bench_in_three_formats():
         assert "-p is 'x', expected up to" in err and len(err.splitlines()) == 1, err
 
 
+def test_bench_lookup_says_what_it_is_worth():
+    with Toy() as toy, tempfile.TemporaryDirectory() as folder:
+        text = os.path.join(folder, "text")
+        with open(text, "w") as file:
+            file.write("a\n")
+        options = (SCONCE, "bench", "-m", toy.model, "--lookup", text, "-n", "3", "-r", "2")
+        whole = json.loads(run(*options, "-o", "json")[0])
+        assert whole["tokens"] == whole["same"] == 3 and whole["prompt"] > 0, whole
+        off, on = whole["results"]
+        assert (off["lookup"], on["lookup"]) == ("off", "on") and off["guessed"] == off["accepted"] == 0, whole
+        assert off["tokens_per_s"] > 0 and on["tokens_per_s"] > 0 and on["accepted"] <= on["guessed"], whole
+        rows = list(csv.DictReader(io.StringIO(run(*options, "-o", "csv")[0])))
+        assert [r["lookup"] for r in rows] == ["off", "on"], rows
+        assert "| off | " in run(*options)[0]
+        _, err = run(*options[:-4], "-n", "7", expect=1)
+        assert "7 tokens do not fit the context of 8" in err, err
+        _, err = run(SCONCE, "bench", "--lookup", text, "--memory", expect=2)
+        assert "--profile and --lookup belong to -m MODEL" in err, err
+        assert toy.generate("-p", "a", "--temp", "0", "-n", "3")[0] == \
+            toy.generate("-p", "a", "--temp", "0", "-n", "3", "--no-lookup")[0]
+
+
 def test_bench_profile_adds_up():
     with Toy() as toy:
         options = (SCONCE, "bench", "-m", toy.model, "--profile", "-d", "0,3", "-n", "3", "-r", "2")

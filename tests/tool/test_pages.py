@@ -2,10 +2,14 @@
 
 import os
 import pathlib
+import pty
 import re
+import select
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 
 from support import ROOT, SCONCE, Skip, run
 
@@ -59,6 +63,63 @@ COMP_WORDS=({' '.join(f"'{w}'" for w in words)}); COMP_CWORD={len(words) - 1}; _
         assert complete("sconce", "chat", "--on") == ["--on-full"]
 
 
+def needs(shell):
+    if not shutil.which(shell):
+        raise Skip(f"there is no {shell}")
+
+
+def with_program(folder):
+    """The environment in which a shell finds the command, and fish its completions, as after an install."""
+    (pathlib.Path(folder) / "bin").mkdir()
+    (pathlib.Path(folder) / "bin/sconce").symlink_to(SCONCE)
+    return {"PATH": f"{folder}/bin:{os.environ['PATH']}", "XDG_DATA_DIRS": f"{folder}:/usr/share", "HOME": str(folder)}
+
+
+def test_fish_completes():
+    needs("fish")
+    with tempfile.TemporaryDirectory() as folder:
+        env = with_program(pages(folder))
+        def complete(line):
+            return [row.split("\t")[0] for row in run("fish", "-c", f"cd {folder}; complete -C'{line}'", env=env)[0].splitlines()]
+        assert complete("sconce ge") == ["generate"]
+        assert complete("sconce help to") == ["tokenize"]
+        assert complete("sconce chat --on") == ["--on-full"]
+        assert set(complete("sconce ")) == {*verbs(), "help"}
+
+
+def read_until(fd, pattern):
+    """What a terminal shows, until it shows this."""
+    shown = ""
+    end = time.monotonic() + 30
+    while not re.search(pattern, shown):
+        assert time.monotonic() < end, (pattern, shown)
+        if select.select([fd], [], [], 0.1)[0]:
+            shown += os.read(fd, 4096).decode(errors="replace")
+    return shown
+
+
+def test_zsh_completes():
+    """Keys are pressed in a real zsh: its completion runs nowhere else."""
+    needs("zsh")
+    with tempfile.TemporaryDirectory() as folder:
+        env = {**os.environ, **with_program(pages(folder)), "TERM": "dumb"}
+        pid, fd = pty.fork()
+        if pid == 0:
+            os.chdir(folder)
+            os.execvpe("zsh", ["zsh", "-f", "-i"], env)
+        try:
+            os.write(fd, f"fpath=({folder}/zsh/site-functions $fpath); autoload -U compinit; compinit -u -D; echo rea''dy\n".encode())
+            read_until(fd, "ready")
+            for line, whole in (("ge", "generate"), ("help to", "help tokenize"), ("chat --on", "chat --on-full"), ("he", "help")):
+                os.write(fd, f"sconce {line}\t".encode())
+                read_until(fd, rf"sconce {whole} ")
+                os.write(fd, b"\x15")  # the line goes
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            os.close(fd)
+
+
 def test_the_debian_package_works_where_it_is_put():
     """Unpacked below another root: the program finds its library there, and says nothing of its own."""
     if not shutil.which("dpkg-deb"):
@@ -74,6 +135,7 @@ def test_the_debian_package_works_where_it_is_put():
         done = subprocess.run([root / "usr/bin/sconce", "devices"], capture_output=True, text=True, env=env)
         assert done.returncode == 0 and done.stdout.count("*") == 1 and done.stderr == "", done
         assert (root / "usr/share/man/man1/sconce-chat.1").exists()
+        assert "MIT License" in (root / "usr/share/doc/sconce/LICENSE.wgpu-native").read_text()
         library = next(root.rglob("libwgpu_native.so"))
         library.rename(root / "usr/lib/libwgpu_native.so")  # any of the places that the message names
         run(root / "usr/bin/sconce", "devices", env={"SCONCE_WEBGPU": ""})

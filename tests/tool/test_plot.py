@@ -57,6 +57,14 @@ def test_labels_of_a_depth_do_not_touch():
     assert len(heights) == 4 and all(b - a >= 12.9 for a, b in zip(heights, heights[1:])), heights
 
 
+def test_the_legend_ends_before_the_edge():
+    anchors = {"anchors": [{"name": f"a runtime with a long name {i}", "tokens_per_s": {"0": i}} for i in range(1, 5)]}
+    root = plot([results((0, 9))], anchors)
+    row = [t for t in root.iter(SVG + "text") if t.get("y") == "40"]
+    ends = [float(t.get("x")) + 7 / 12 * float(t.get("font-size")) * len(t.text) for t in row]
+    assert len(row) == 5 and max(ends) <= 760 - 20 and all(a < float(t.get("x")) for a, t in zip(ends, row[1:])), ends
+
+
 def test_results_without_decoding_are_refused():
     assert "no decoding results" in plot([results()], expect=1)
 

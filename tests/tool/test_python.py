@@ -153,6 +153,8 @@ def test_the_wheel_is_complete():
             assert (f"sha256={got}", str(len(data))) == (digest, size), name
         assert {p.name for p in (ROOT / "python/sconce").glob("*.py")} == {n[7:] for n in names if re.fullmatch(r"sconce/\w+\.py", n)}
         assert "sconce/py.typed" in names and "Requires-Dist: numpy; extra" in archive.read(f"{info}/METADATA").decode()
+        licence = archive.read(f"{info}/licenses/LICENSE.wgpu-native").decode()
+        assert "MIT License" in licence and "gfx-rs developers (wgpu-native)" in licence, licence
         tag = re.search(r"^Tag: (.*)$", archive.read(f"{info}/WHEEL").decode(), re.M)[1]
         assert wheel.name.endswith(f"-{tag}.whl"), (wheel.name, tag)
         assert str(ROOT).encode() not in archive.read("sconce/native/libsconce_dev.so")
@@ -213,7 +215,11 @@ def environment(python):
     folder = tempfile.TemporaryDirectory()
     run(python, "-m", "venv", folder.name)
     inside = pathlib.Path(folder.name) / "bin/python"
-    run(inside, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index", made()[1])
+    words = ["install", "--no-index", "-f", "build/wheels", "sconce"]  # as the pages say it: PyPI has another sconce
+    for page in ("README.md", "docs/python.md"):
+        assert f"pip {' '.join(words)}" in (ROOT / page).read_text(), page
+    words[words.index("build/wheels")] = made()[1].parent
+    run(inside, "-m", "pip", "-q", "--disable-pip-version-check", *words)
     return folder, inside
 
 

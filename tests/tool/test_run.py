@@ -99,8 +99,8 @@ def test_wrong_inputs():
     cases = {
         ("zeros:4x5",): "input 0: dim 0 is 4, at most 3",
         ("zeros:5",): "input 0 has rank 2, given 1",
-        ("zeros:axb",): "expected dims like",
-        ("zeros:3x",): "expected dims like",
+        ("zeros:axb",): "8 sizes, like 1x3x224x224",
+        ("zeros:3x",): "8 sizes, like 1x3x224x224",
         ("ints:1,x",): "expected numbers with commas",
         ("1,,2",): "expected numbers with commas",
         ("picture",): "neither a .npy or .bin file, numbers, zeros, ones, rand nor range",

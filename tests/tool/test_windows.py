@@ -18,7 +18,8 @@ SAMPLE = ["base/", "write/", "robust/", "wgsl/", "gpu/", "threads/", "check/", "
 def test_the_package_has_what_it_needs_and_no_more():
     with Unpacked() as it:
         names = {n.split("/", 1)[1] for n in it.names}
-        assert {"sconce.exe", "sconce.dll", "wgpu_native.dll", "libsconce.dll.a", "include/sconce.h", "LICENSE"} <= names, names
+        assert {"sconce.exe", "sconce.dll", "wgpu_native.dll", "libsconce.dll.a", "include/sconce.h", "LICENSE",
+                "LICENSE.wgpu-native"} <= names, names
         assert not [n for n in names if re.search("dev|test|bcrypt", n) and "include" not in n], names
         for name in ("sconce.exe", "sconce.dll"):
             listed = subprocess.run(["x86_64-w64-mingw32-objdump", "-p", it.folder / name], capture_output=True, text=True)

@@ -35,6 +35,17 @@ static void rows_replace_whole_definitions(void) {
   arena_free(&arena);
 }
 
+/* Where the compiler may refuse them, WGSL's functions for halves are the text's own. */
+static void halves_by_hand(void) {
+  struct arena arena;
+  arena_init(&arena, NULL);
+  const char *text = composed(&arena, NULL, 0, WGSL_NAGA_NO_HALVES);
+  CHECK(strstr(text, sample) == text);
+  CHECK(strstr(text, "fn pack2x16float(") && strstr(text, "fn unpack2x16float("));
+  CHECK(!strstr(composed(&arena, NULL, 0, WGSL_TINT), "2x16float"));
+  arena_free(&arena);
+}
+
 /* What a row computes may be an expression: the line that names it stands alone in a function. */
 static void rows_replace_what_is_computed(void) {
   static const char code[] = "fn f(x: f32) -> f32 {\n"
@@ -65,6 +76,9 @@ static void directives_depend_on_the_compiler(void) {
   const char *tint = composed(&arena, NULL, NEEDS_SUBGROUPS, WGSL_TINT);
   CHECK(strstr(naga, "enable") == NULL); /* naga rejects the line */
   CHECK(strstr(tint, "enable subgroups;") == tint);
+  CHECK(strstr(tint, "matrix") == NULL);
+  tint = composed(&arena, NULL, NEEDS_SUBGROUPS | NEEDS_MATRIX, WGSL_TINT);
+  CHECK(strstr(tint, "enable chromium_experimental_subgroup_matrix;") != NULL);
   arena_free(&arena);
 }
 
@@ -195,6 +209,19 @@ static void what_runs_on_a_device(void) {
   wide.max_invocations = 256;
   bytes.max_workgroup_bytes = 1024;
   one.max_storage_buffers = 1;
+  struct caps units = both;
+  units.matrix = units.fast = true;
+  units.matrices[0] = (struct matrix){16, 16, 16};
+  units.matrices[1] = (struct matrix){16, 8, 8};
+  units.subgroup_min = units.subgroup_max = 32;
+  struct caps exact = units, narrow = units;
+  exact.fast = false;
+  narrow.subgroup_min = 16;
+  const struct kernel product = {
+      .wgsl = &chain_wgsl, .needs = NEEDS_MATRIX | NEEDS_FAST, .matrix = {16, 8, 8}, .lanes = 32};
+  struct kernel other = product, any = product;
+  other.matrix.k = 16;
+  any.lanes = 0;
   const struct {
     const char *why;
     struct kernel row;
@@ -207,6 +234,11 @@ static void what_runs_on_a_device(void) {
       {"one of two", {.wgsl = &chain_wgsl, .needs = NEEDS_F16 | NEEDS_SUBGROUPS}, &f16, false},
       {"two of two", {.wgsl = &chain_wgsl, .needs = NEEDS_F16 | NEEDS_SUBGROUPS}, &both, true},
       {"matrices are apart", {.wgsl = &chain_wgsl, .needs = NEEDS_MATRIX}, &both, false},
+      {"matrices of its sizes", product, &units, true},
+      {"matrices of other sizes", other, &units, false},
+      {"f16 products where f32 was asked for", product, &exact, false},
+      {"subgroups of another size", product, &narrow, false},
+      {"subgroups of any size", any, &narrow, true},
       {"too many threads", {.wgsl = &chain_wgsl, .threads = 256}, &least, false},
       {"as many as allowed", {.wgsl = &chain_wgsl, .threads = 256}, &wide, true},
       {"workgroup memory", {.wgsl = &chain_wgsl, .workgroup_bytes = 1024}, &least, false},
@@ -217,9 +249,21 @@ static void what_runs_on_a_device(void) {
     CHECK_SAYS(kernel_runs(&rows[i].row, rows[i].caps) == rows[i].runs, "%s", rows[i].why);
 }
 
+static void matrices_are_kept_the_largest_first(void) {
+  struct matrix list[MATRICES_MAX] = {{0}};
+  const struct matrix all[] = {{8, 8, 8},    {16, 8, 16}, {16, 16, 16},
+                               {16, 16, 16}, {16, 8, 8},  {32, 32, 16}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) matrices_add(list, all[i]);
+  const uint32_t m[MATRICES_MAX] = {32, 16, 16, 16}, n[MATRICES_MAX] = {32, 16, 8, 8};
+  for (int i = 0; i < MATRICES_MAX; i++) CHECK(list[i].m == m[i] && list[i].n == n[i]);
+  CHECK_EQ(list[3].k, 8); /* 8 x 8 x 8 had no room */
+}
+
 const struct test suite_wgsl[] = {
     TEST(what_runs_on_a_device),
+    TEST(matrices_are_kept_the_largest_first),
     TEST(rows_replace_whole_definitions),
+    TEST(halves_by_hand),
     TEST(rows_replace_what_is_computed),
     TEST(directives_depend_on_the_compiler),
     TEST(libraries_are_appended),
