@@ -15,6 +15,7 @@ const ASKED = LIMITS.filter((name) => /Compute|Buffer(Size|sPer|Binding|Offset)|
 const BINDINGS = { 2: 'uniform', 3: 'storage', 4: 'read-only-storage' };
 const SOFTWARE = /swiftshader|llvmpipe|lavapipe|basic render|software/i;
 const STRLEN = 0xffffffff;
+const NUDGE_MS = 4;
 
 export class Glue {
   /* gpu: navigator.gpu, or what a library gives in its place; undefined where there is none. */
@@ -155,16 +156,13 @@ export class Glue {
     this.wake = null;
     nudging?.stop();
   }
-  /* Firefox looks for finished work every 100 ms, unless something is submitted. */
+  /* Firefox looks for finished work every 100 ms, unless something is submitted. Not more often than the
+   * browser's process can take them: submits that pile up there stand in front of the next real one. */
   nudge() {
-    const channel = new MessageChannel();
-    const nudging = { stop: () => channel.port1.close() };
-    channel.port1.onmessage = () => {
+    const timer = setInterval(() => {
       for (const queue of this.queues) queue.submit([]);
-      channel.port2.postMessage(0);
-    };
-    channel.port2.postMessage(0);
-    return nudging;
+    }, NUDGE_MS);
+    return { stop: () => clearInterval(timer) };
   }
   /* Lets the page or the worker do something else. */
   breathe() {
