@@ -129,6 +129,7 @@ def run_tool_tests(folder, options, totals):
         spec = importlib.util.spec_from_file_location(path.stem, path)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
+        start = time.time()
         for name, function in vars(module).items():
             if not name.startswith("test_") or options.filter not in f"{path.stem}/{name}":
                 continue
@@ -141,6 +142,8 @@ def run_tool_tests(folder, options, totals):
             except Exception:
                 failed += 1
                 print(f"FAIL {path.stem}/{name}\n{traceback.format_exc()}", flush=True)
+        if time.time() - start >= 1:
+            print(f"{path.stem}: {time.time() - start:.0f} s", flush=True)
     totals.add(passed, failed, skipped)
     print(f"tools: {passed} passed, {failed} failed, {skipped} skipped", flush=True)
 
