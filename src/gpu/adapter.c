@@ -57,7 +57,8 @@ static void describe_features(const struct webgpu *api, WGPUAdapter adapter,
   api->SupportedFeaturesFreeMembers(features);
   struct matrix matrices[MATRICES_MAX] = {{0}};
   if (info->matrix) adapter_matrices(api, adapter, matrices);
-  info->matrix = matrices[0].m;
+  /* The null adapter has the feature and no sizes: it only compiles. */
+  info->matrix &= matrices[0].m || adapter_is_null(info);
 }
 
 static void describe_limits(const WGPULimits *limits, sconce_device_info *info) {
