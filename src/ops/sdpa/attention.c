@@ -108,10 +108,10 @@ static bool many128(const void *problem) { return many(problem) && tile128(probl
    .matrix = {SIDE, SIDE, SIDE},                                                                   \
    .lanes = LANES}
 #define MATRICES(DTYPE, SET, OF)                                                                   \
-  MATRIX("matrix16_64_" DTYPE, SET, OF, many64, 16, 32, 23568),                                    \
-      MATRIX("matrix16_128_" DTYPE, "WIDTH=128u " SET, OF, many128, 16, 32, 31760),                \
-      MATRIX("matrix8_64_" DTYPE, SET, OF, many64, 8, 32, 16400),                                  \
-      MATRIX("matrix8_64_narrow_" DTYPE, SET, OF, many64, 8, 8, 16400)
+  MATRIX("matrix16_64_" DTYPE, SET, OF, many64, 16, 32, 28176),                                    \
+      MATRIX("matrix16_128_" DTYPE, "WIDTH=128u " SET, OF, many128, 16, 32, 40464),                \
+      MATRIX("matrix8_64_" DTYPE, SET, OF, many64, 8, 32, 21008),                                  \
+      MATRIX("matrix8_64_narrow_" DTYPE, SET, OF, many64, 8, 8, 21008)
 #define TILE(NAME, SET, DTYPE, FITS, ROWS, THREADS, BYTES)                                         \
   {NAME, &attn_tile_wgsl, SET, DTYPE, 0, FITS, {ROWS}, THREADS, BYTES}
 /* 64 rows where workgroup memory allows; 32 for fewer of them, or longer heads. */

@@ -1,9 +1,11 @@
-/* One new token: rotary embedding, append to the caches and attention in one kernel, and attn_merge
- * where the keys are split. Other counts of tokens run as the nodes came. */
+/* New tokens: rotary embedding, append to the caches and attention. One token is one kernel, and
+ * attn_merge where the keys are split; several have rotation and append in one, and attention
+ * behind it. What fits neither runs as the nodes came. */
 #include "attention.h"
 #include "graph/rewrite.h"
 
 #include "attn_step.wgsl.h"
+#include "rope_append.wgsl.h"
 
 #include <math.h>
 
@@ -77,6 +79,17 @@ static const struct kernel kernels[] = {
     {0},
 };
 
+static bool in_pairs(const void *problem) { return ((const struct problem *)problem)->pairs; }
+static const struct kernel append_kernels_many[] = {
+    {"pairs_f32", &rope_append_wgsl, "PAIRS=true use=elem_f32 use=quad_f32", OF_F32,
+     .fits = in_pairs},
+    {"pairs_f16", &rope_append_wgsl, "PAIRS=true use=elem_f16 use=quad_f16", OF_F16,
+     .fits = in_pairs},
+    {"halves_f32", &rope_append_wgsl, "use=elem_f32 use=quad_f32", OF_F32},
+    {"halves_f16", &rope_append_wgsl, "use=elem_f16 use=quad_f16", OF_F16},
+    {0},
+};
+
 /* ---- emit ------------------------------------------------------------------------------------ */
 
 struct step {
@@ -84,12 +97,12 @@ struct step {
   const struct node *rope, *sdpa;
   int64_t start; /* tokens in the caches */
   bool pairs;
-  uint32_t rotary, at;
+  uint32_t rotary, width, at; /* at: where the first token's row of the tables begins */
 };
 
 static bool is_pairs(const struct node *rope) { return rope->n_args == 5; }
 
-/* false: not a shape for this kernel. */
+/* false: not a shape for these kernels. */
 static bool read_step(const struct plan *p, const struct node *n, struct step *s) {
   const uint32_t *orders = n->fused;
   *s = (struct step){.rope = part_at(n, orders[0]), .sdpa = part_at(n, orders[1])};
@@ -104,12 +117,12 @@ static bool read_step(const struct plan *p, const struct node *n, struct step *s
   s->pairs = is_pairs(s->rope);
   s->rotary = s->pairs ? s->a.dim : width;
   if (!s->pairs && !arg_is_int(p, s->rope, START, &row)) return false;
-  if (row < 0 || ((uint64_t)row + 1) * width > tensor_numel(cos) ||
-      ((uint64_t)row + 1) * width > tensor_numel(sin))
-    return false;
+  const uint64_t rows = (uint64_t)row + s->a.seq;
+  if (row < 0 || rows * width > tensor_numel(cos) || rows * width > tensor_numel(sin)) return false;
   s->at = (uint32_t)row * width;
-  return s->a.seq == 1 && s->a.heads && s->a.heads_per_kv && s->a.bias == NO_VALUE && s->a.dim &&
-         s->a.dim % 4 == 0 && s->a.dim <= DIM_MAX && s->a.keys == s->start + 1 &&
+  s->width = width;
+  return s->a.seq && s->a.heads && s->a.heads_per_kv && s->a.bias == NO_VALUE && s->a.dim &&
+         s->a.dim % 4 == 0 && s->a.dim <= DIM_MAX && s->a.keys == s->start + s->a.seq &&
          (s->pairs ? width == s->a.dim / 2 : s->rotary % 8 == 0) && s->rotary <= s->a.dim;
 }
 
@@ -123,9 +136,31 @@ static uint32_t chunk_of(uint32_t keys, uint64_t sets, uint32_t most) {
   return chunk < most ? (uint32_t)chunk : most;
 }
 
+static sconce_status emit_many(struct plan *p, const struct node *n, const struct step *s) {
+  const struct problem problem = {&s->a, false, s->pairs};
+  const struct kernel *row = row_for(p, n, append_kernels_many, s->a.dtype, &problem);
+  if (!row) return emit_parts(p, n);
+  const uint32_t dim = s->a.dim / 4, kv_heads = s->a.heads / s->a.heads_per_kv;
+  const struct rope_append_params u = {.n_q = s->a.seq * s->a.heads * dim,
+                                       .n_k = s->a.seq * kv_heads * dim,
+                                       .heads_q = s->a.heads,
+                                       .heads_k = kv_heads,
+                                       .dim = dim,
+                                       .rotary = s->rotary / 4,
+                                       .width = s->width,
+                                       .start = s->at / s->width,
+                                       .to = (uint32_t)s->start * kv_heads * dim};
+  const uint32_t *rope = s->rope->args;
+  TRY(dispatch(p, row, &u, div_up((uint64_t)u.n_q + 2 * (uint64_t)u.n_k, 64),
+               OPERANDS({rope[Q]}, {rope[K]}, {s->sdpa->args[2]}, {rope[COS]}, {rope[SIN]},
+                        {s->a.q}, {s->a.k}, {s->a.v})));
+  return attention_emit(p, s->sdpa, &s->a);
+}
+
 static sconce_status emit_step(struct plan *p, const struct node *n) {
   struct step s;
   if (!read_step(p, n, &s)) return emit_parts(p, n);
+  if (s.a.seq > 1) return emit_many(p, n, &s);
   struct problem problem = {&s.a, true, s.pairs};
   const struct kernel *row = row_for(p, n, kernels, s.a.dtype, &problem);
   problem.whole = row != NULL;
@@ -159,7 +194,8 @@ static sconce_status emit_step(struct plan *p, const struct node *n) {
 }
 
 const struct op ops_sdpa_fused[] = {
-    {"sconce.attention_step", .emit = emit_step, .tables = TABLES(kernels)},
+    {"sconce.attention_step", .emit = emit_step,
+     .tables = TABLES(kernels, append_kernels_many, attention_kernels, attention_merges)},
     {0},
 };
 
