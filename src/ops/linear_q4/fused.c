@@ -7,6 +7,9 @@
 #include "q4_gemm_glu.wgsl.h"
 #include "q4_glu.wgsl.h"
 #include "q4_join.wgsl.h"
+#include "q4_matrix_glu.wgsl.h"
+#include "q4_matrix_join.wgsl.h"
+#include "q4_scaled_join.wgsl.h"
 
 #include <float.h>
 
@@ -36,11 +39,25 @@ TABLE(add_kernels, &q4_add_wgsl);
       Q4_TILE("tile64_" #type, wgsl, types, dtype, q4_tile64, 2, 128, 16, 8, 8, 2),                \
       Q4_TILE("tile128_" #type, wgsl, types, dtype, q4_tile, 2, 256, 16, 16, 8, 2),                \
       Q4_TILE("narrow64_" #type, wgsl, types, dtype, q4_tile, 2, 128, 8, 16, 4, 2)
+#define MATRICES(wgsl, type, dtype, types) Q4_MATRICES(#type, wgsl, types, dtype, 2, 1)
 static const struct kernel glu_kernels[] = {EACH(ROWS, &q4_glu_wgsl, F32),
                                             EACH(ROWS, &q4_glu_wgsl, F16),
+                                            EACH(MATRICES, &q4_matrix_glu_wgsl, F32),
+                                            EACH(MATRICES, &q4_matrix_glu_wgsl, F16),
                                             EACH(TILES, &q4_gemm_glu_wgsl, F32),
                                             EACH(TILES, &q4_gemm_glu_wgsl, F16),
                                             {0}};
+
+#define JOINED(wgsl, type, dtype, types) Q4_MATRICES(#type, wgsl, types, dtype, 1, 1)
+static const struct kernel whole_join[] = {
+    EACH(JOINED, &q4_matrix_join_wgsl, F32), EACH(JOINED, &q4_matrix_join_wgsl, F16), {0}};
+static const struct kernel scaled_join[] = {
+    {"scaled_f32", &q4_scaled_join_wgsl, "use=quad_f32", OF_F32,
+     NEEDS_F16 | NEEDS_SUBGROUPS | NEEDS_MATRIX | NEEDS_FAST, .threads = 64},
+    {"scaled_f16", &q4_scaled_join_wgsl, "use=quad_f16", OF_F16,
+     NEEDS_F16 | NEEDS_SUBGROUPS | NEEDS_MATRIX | NEEDS_FAST, .threads = 64},
+    {0},
+};
 
 /* ---- emit ------------------------------------------------------------------------------------ */
 
@@ -196,16 +213,25 @@ static const struct kernel *tile_of(const struct plan *p, const struct node *n,
   return row_for(p, n, glu_kernels, c->half ? VK_FLOAT16 : VK_FLOAT32, &q);
 }
 
-/* Products of one x that becomes f16 once. With a gate it waits for up's product; its sigmoid and
- * both products are part of what follows that. */
+static const struct q4_args PROJECTION_ARGS = {Q4_X, Q4_W, Q4_SCALES, Q4_GROUP, Q4_BIAS};
+
+/* The first projection, whose x becomes f16 for all of them, out of the norm where there is one. */
+static sconce_status emit_first_halves(struct plan *p, const struct node *n, const struct call *c,
+                                       struct q4_linear *l) {
+  const struct q4_norm norm = {c->x, c->norm_w, c->eps};
+  TRY(q4_linear_of(p, c->linear[0], PROJECTION_ARGS, l));
+  return q4_emit_halves(p, n, l, c->norm ? &norm : NULL);
+}
+
+/* Products of one x that becomes f16 at most once, each by itself. With a gate it waits for up's
+ * product; its sigmoid and both products are part of what follows that. */
 static sconce_status emit_halved(struct plan *p, const struct node *n, const struct call *c) {
   const bool glu = c->fusion->glu != NO_NODE;
   bool halved = false;
   TRY(emit_norm(p, c));
   for (uint32_t i = 0; i < c->fusion->n; i++) {
     struct q4_linear l;
-    TRY(q4_linear_of(p, c->linear[i], (struct q4_args){Q4_X, Q4_W, Q4_SCALES, Q4_GROUP, Q4_BIAS},
-                     &l));
+    TRY(q4_linear_of(p, c->linear[i], PROJECTION_ARGS, &l));
     l.halved = halved;
     if (glu && i == 1) {
       l.bias = out_id(c->linear[0]);
@@ -215,6 +241,119 @@ static sconce_status emit_halved(struct plan *p, const struct node *n, const str
     }
     TRY(q4_emit(p, c->linear[i], &l));
     halved = l.halved;
+  }
+  return SCONCE_OK;
+}
+
+/* NULL: the device has none, or would rather not. */
+static const struct kernel *matrix_of(const struct plan *p, const struct node *n,
+                                      const struct call *c, const struct kernel *table,
+                                      uint32_t m) {
+  const struct q4_problem q = {.m = m, .k = c->k, .rows = c->rows, .matrix = true};
+  const struct kernel *row = row_for(p, n, table, c->half ? VK_FLOAT16 : VK_FLOAT32, &q);
+  return row && row->matrix.m ? row : NULL;
+}
+
+/* For whatever rows of x are taken at a time? */
+static bool takes_matrix(const struct plan *p, const struct node *n, const struct call *c,
+                         const struct kernel *table) {
+  for (uint32_t m0 = 0, taken; m0 < c->m; m0 += taken) {
+    taken = q4_rows_taken(c->m - m0, c->m);
+    if (!matrix_of(p, n, c, table, taken)) return false;
+  }
+  return true;
+}
+
+static sconce_status emit_glu_matrix(struct plan *p, const struct node *n, const struct call *c) {
+  const struct node *gate = c->linear[0], *up = c->linear[1];
+  const uint32_t y = out_id(part_at(n, c->fusion->glu)), rows = rows_of_weight(p, gate);
+  const uint32_t half = c->half ? 2 : 4;
+  struct q4_linear l;
+  struct q4_params u = {.n = rows, .k = c->k, .groups = c->groups, .shift = c->shift};
+  u.w_at = (uint32_t)joined_to(p, gate->args[Q4_W], up->args[Q4_W], 16);
+  u.s_at = (uint32_t)joined_to(p, gate->extra[0], up->extra[0], half);
+  u.n_at = (uint32_t)joined_to(p, gate->extra[5], up->extra[5], 4);
+  u.span = (uint32_t)div_up(c->k, 64) * 64;
+  if (!may_bind(p, y) || !takes_matrix(p, n, c, glu_kernels)) return emit_halved(p, n, c);
+  TRY(emit_first_halves(p, n, c, &l));
+  for (uint32_t m0 = 0; m0 < c->m; m0 += u.m) {
+    u.m = q4_rows_taken(c->m - m0, c->m);
+    const struct kernel *row = matrix_of(p, n, c, glu_kernels, u.m);
+    TRY(dispatch(p, row, &u, q4_tiles_of(row, u.m, u.n),
+                 OPERANDS(q4_halves_part(p, &l, m0, u.m), joined(p, gate->args[Q4_W]),
+                          joined(p, gate->extra[0]), joined(p, gate->extra[5]),
+                          q4_factors_part(p, &l, m0, u.m),
+                          rows_part(p, y, (uint64_t)rows * half, m0, u.m))));
+  }
+  return SCONCE_OK;
+}
+
+/* Do the joined constants lie as one, without gaps? `unit`: bytes for a row of a weight. */
+static bool is_one(struct plan *p, const uint32_t *ids, const uint32_t *rows, uint32_t n,
+                   uint64_t unit) {
+  uint64_t before = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    if (ids[i] == NO_VALUE || joined_to(p, ids[0], ids[i], 1) != before) return false;
+    before += rows[i] * unit;
+  }
+  return true;
+}
+
+/* Projections of one x as a single product: its parts are handed out by the kernel behind it. */
+static sconce_status emit_join_matrix(struct plan *p, const struct node *n, const struct call *c) {
+  const uint32_t count = c->fusion->n, elem = c->half ? 2 : 4;
+  const struct tensor *parts = tensor_at(p, n->extra[2]);
+  uint32_t ids[4][Q4_MOST], rows[Q4_MOST] = {0}, y[Q4_MOST] = {0, n->extra[0], n->extra[1]};
+  bool fits = parts != NULL;
+  for (uint32_t i = 0; i < count; i++) {
+    const struct node *linear = c->linear[i];
+    ids[0][i] = linear->args[Q4_W];
+    ids[1][i] = linear->extra[0];
+    ids[2][i] = linear->extra[5];
+    ids[3][i] = linear->args[Q4_BIAS];
+    rows[i] = rows_of_weight(p, linear);
+    y[i] = out_id(linear);
+    fits &= may_bind(p, y[i]);
+  }
+  const bool bias = !arg_is_null(p, c->linear[0], Q4_BIAS);
+  fits = fits && is_one(p, ids[0], rows, count, c->k / 2) &&
+         is_one(p, ids[1], rows, count, (uint64_t)c->groups * elem) &&
+         is_one(p, ids[2], rows, count, 4) && (!bias || is_one(p, ids[3], rows, count, elem));
+  if (!fits || !takes_matrix(p, n, c, q4_kernels) || !takes_matrix(p, n, c, whole_join))
+    return emit_halved(p, n, c);
+  struct q4_linear l;
+  TRY(emit_first_halves(p, n, c, &l));
+  struct q4_params u = {.n = c->rows,
+                        .cols = c->rows,
+                        .k = c->k,
+                        .groups = c->groups,
+                        .shift = c->shift,
+                        .bias = bias ? 1 + (uint32_t)c->half : 0,
+                        .q_cols = rows[0],
+                        .k_cols = rows[1]};
+  for (uint32_t m0 = 0; m0 < c->m; m0 += u.m) {
+    u.m = q4_rows_taken(c->m - m0, c->m);
+    const struct kernel *row = matrix_of(p, n, c, q4_kernels, u.m), *last;
+    const struct operand x = q4_halves_part(p, &l, m0, u.m), w = joined(p, ids[0][0]);
+    const struct operand scales = joined(p, ids[1][0]), norms = joined(p, ids[2][0]);
+    const struct operand factors = q4_factors_part(p, &l, m0, u.m);
+    struct operand out[Q4_MOST];
+    for (uint32_t i = 0; i < Q4_MOST; i++)
+      out[i] = i < count ? rows_part(p, y[i], (uint64_t)rows[i] * elem, m0, u.m)
+                         : (struct operand){y[i]};
+    q4_slice(row, &u, tensor_numel_max(parts));
+    const uint64_t tiles = q4_tiles_of(row, u.m, u.n) * u.slices;
+    if (u.slices == 1 && !bias) {
+      TRY(dispatch(p, matrix_of(p, n, c, whole_join, u.m), &u, tiles,
+                   OPERANDS(x, w, scales, norms, factors, out[0], out[1], out[2])));
+      continue;
+    }
+    TRY(choose(p, n, scaled_join, c->half ? VK_FLOAT16 : VK_FLOAT32, NULL, &last));
+    TRY(dispatch(p, row, &u, tiles, OPERANDS(x, w, scales, norms, {n->extra[2]})));
+    TRY(dispatch(p, last, &u, div_up((uint64_t)u.n / 4 * u.m, 64),
+                 OPERANDS({n->extra[2]}, factors, norms,
+                          bias ? joined(p, ids[3][0]) : (struct operand){l.scales, 0, 4}, out[0],
+                          out[1], out[2])));
   }
   return SCONCE_OK;
 }
@@ -261,7 +400,7 @@ static sconce_status emit_add_tiles(struct plan *p, const struct node *n, const 
 
 static sconce_status emit_glu(struct plan *p, const struct node *n, const struct call *c) {
   if (c->m > q4_vector_rows(&p->g->caps))
-    return (q4_takes_matrices(c->linear[0]) ? emit_halved : emit_glu_tiles)(p, n, c);
+    return (q4_takes_matrices(c->linear[0]) ? emit_glu_matrix : emit_glu_tiles)(p, n, c);
   const struct kernel *row = row_of(p, n, c, glu_kernels);
   if (!row) return emit_parts(p, n);
   const struct node *gate = c->linear[0], *up = c->linear[1];
@@ -298,7 +437,7 @@ static sconce_status emit_fused(struct plan *p, const struct node *n) {
   struct call c;
   if (!read_call(p, n, &c)) return emit_parts(p, n);
   if (c.m > q4_vector_rows(&p->g->caps) && c.fusion->glu == NO_NODE && c.fusion->add == NO_NODE)
-    return q4_takes_matrices(c.linear[0]) ? emit_halved(p, n, &c) : emit_parts(p, n);
+    return q4_takes_matrices(c.linear[0]) ? emit_join_matrix(p, n, &c) : emit_parts(p, n);
   if (c.fusion->glu != NO_NODE) return emit_glu(p, n, &c);
   return c.fusion->add != NO_NODE ? emit_add(p, n, &c) : emit_join(p, n, &c);
 }
@@ -326,29 +465,60 @@ static void share_halves(struct node *n) {
   own_part(n, g->glu)->extra[0] = own_part(n, g->linear[1])->extra[1] = out_id(first);
 }
 
+/* Sums of all projections as one product: the projections' own, so that they live as long as what
+ * else these share. */
+static sconce_status joined_parts(struct plan *p, struct node *n) {
+  const struct q4_fusion *g = n->fused;
+  const struct node *first = part_at(n, g->linear[0]);
+  const struct tensor *x = tensor_at(p, first->args[Q4_X]);
+  uint32_t rows = 0;
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < g->n; i++) {
+    const struct node *linear = part_at(n, g->linear[i]);
+    if (!q4_takes_matrices(linear)) return SCONCE_OK;
+    rows += rows_of_weight(p, linear);
+  }
+  const uint32_t k = x->dim_max[x->rank - 1];
+  const uint64_t m = tensor_numel_max(x) / k;
+  for (const struct kernel *row = q4_kernels; row->name; row++) {
+    if (!row->matrix.m || !kernel_runs(row, &p->g->caps)) continue;
+    const uint64_t numel = q4_parts_of(row, m, k, rows, true);
+    if (numel > most) most = numel;
+  }
+  if (most * 4 > p->g->caps.max_storage_binding) return SCONCE_OK;
+  TRY(graph_scratch(p->g, VK_FLOAT32, most, &n->extra[2], p->err));
+  for (uint32_t i = 0; i < g->n; i++) own_part(n, g->linear[i])->extra[2] = n->extra[2];
+  return SCONCE_OK;
+}
+
 /* Weights, scales and biases each in one buffer; results that are not there get a place to go. */
 static sconce_status prepare_fused(struct plan *p, struct node *n) {
   const struct q4_fusion *g = n->fused;
-  uint32_t w[Q4_MOST], scales[Q4_MOST], bias[Q4_MOST];
+  uint32_t w[Q4_MOST], scales[Q4_MOST], bias[Q4_MOST], norms[Q4_MOST];
+  bool normed = true;
   for (uint32_t i = 0; i < g->n; i++) {
     const struct node *linear = part_at(n, g->linear[i]);
     w[i] = linear->args[Q4_W];
     scales[i] = linear->extra[0];
     bias[i] = linear->args[Q4_BIAS];
+    norms[i] = linear->extra[5];
+    normed &= q4_takes_matrices(linear);
   }
   bool biased = !arg_is_null(p, part_at(n, g->linear[0]), Q4_BIAS);
   bool together = g->n == 1 || (graph_join(p->g, w, g->n) && graph_join(p->g, scales, g->n) &&
-                                (!biased || graph_join(p->g, bias, g->n)));
+                                (!biased || graph_join(p->g, bias, g->n)) &&
+                                (!normed || graph_join(p->g, norms, g->n)));
   share_halves(n);
   if (!together) /* the pass looked: no constant is used twice */
     return fail(p->err, SCONCE_BAD_GRAPH, "weights of a fused projection cannot lie together");
-  for (uint32_t i = g->n; i < Q4_MOST && g->glu == NO_NODE && g->add == NO_NODE; i++)
+  if (g->glu != NO_NODE || g->add != NO_NODE) return SCONCE_OK;
+  for (uint32_t i = g->n; i < Q4_MOST; i++)
     TRY(graph_scratch(p->g, VK_FLOAT32, 4, &n->extra[i - 1], p->err));
-  return SCONCE_OK;
+  return joined_parts(p, n);
 }
 
 const struct op ops_linear_q4_fused[] = {
     {"sconce.linear_q4", .emit = emit_fused, .prepare = prepare_fused,
-     .tables = TABLES(join_kernels, glu_kernels, add_kernels)},
+     .tables = TABLES(join_kernels, glu_kernels, add_kernels, whole_join, scaled_join, Q4_TABLES)},
     {0},
 };

@@ -63,33 +63,13 @@ static bool fits_plain(const void *problem) {
   return !((const struct q4_problem *)problem)->residual;
 }
 
-/* Subgroup matrices, by what was measured on the H200: 16 rows by 64 columns, 64 by 64 and 128 by
- * 128 (64 by 64 where there is less than 36 KiB); and the same in matrices of 8 by 8. */
-static bool fits_matrix(const void *problem) {
-  return ((const struct q4_problem *)problem)->matrix;
-}
+bool q4_matrix(const void *problem) { return ((const struct q4_problem *)problem)->matrix; }
 static bool has_matrix_rows(const void *problem, uint32_t most) {
-  return fits_matrix(problem) && ((const struct q4_problem *)problem)->m <= most;
+  return q4_matrix(problem) && ((const struct q4_problem *)problem)->m <= most;
 }
-static bool matrix16(const void *problem) { return has_matrix_rows(problem, 16); }
-static bool matrix32(const void *problem) { return has_matrix_rows(problem, 32); }
-static bool matrix64(const void *problem) { return has_matrix_rows(problem, 64); }
-
-/* gm by gn subgroups of `lanes` threads, each with sa by sb matrices of side by side. */
-#define MATRIX(name, types, dtype, fits, wg, lanes_, side, gm, gn, sa, sb)                         \
-  {name,                                                                                           \
-   &q4_matrix_wgsl,                                                                                \
-   "WG=" #wg "u LANES=" #lanes_ "u MM=" #side "u MN=" #side "u MK=" #side "u GM=" #gm "u GN=" #gn  \
-   "u use=mma_" #sa "x" #sb " " types,                                                             \
-   dtype,                                                                                          \
-   NEEDS_F16 | NEEDS_SUBGROUPS | NEEDS_MATRIX | NEEDS_FAST,                                        \
-   fits,                                                                                           \
-   {gn * sb * side, gm * sa * side},                                                               \
-   wg,                                                                                             \
-   (gn * sb + gm * sa) * side * (8 * side + 16),                                                   \
-   {side, side, side},                                                                             \
-   lanes_}
-
+bool q4_matrix16(const void *problem) { return has_matrix_rows(problem, 16); }
+bool q4_matrix32(const void *problem) { return has_matrix_rows(problem, 32); }
+bool q4_matrix64(const void *problem) { return has_matrix_rows(problem, 64); }
 /* A tile is the rows of the weight that one workgroup takes at a time, and the rows of x. */
 #define ROWS(NAME, DTYPE, TYPES, SUMS, PLAIN)                                                      \
   Q4_WIDE("r1u2t32_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, q4_few_rows, 1, 2, 32),                    \
@@ -97,13 +77,7 @@ static bool matrix64(const void *problem) { return has_matrix_rows(problem, 64);
       Q4_WIDE("r4u2t32_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, q4_vector, 4, 2, 32),                  \
       Q4_MEMORY("t64_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, q4_vector64, 64),                        \
       Q4_MEMORY("t16_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, q4_vector, 16),                          \
-      MATRIX("matrix16x64_" NAME, SUMS, DTYPE, matrix16, 64, 32, 16, 1, 2, 1, 2),                  \
-      MATRIX("matrix64x64_" NAME, SUMS, DTYPE, matrix64, 128, 32, 16, 2, 2, 2, 2),                 \
-      MATRIX("matrix128x128_" NAME, SUMS, DTYPE, fits_matrix, 256, 32, 16, 2, 4, 4, 2),            \
-      MATRIX("matrix64_any_" NAME, SUMS, DTYPE, fits_matrix, 128, 32, 16, 2, 2, 2, 2),             \
-      MATRIX("matrix8x32_" NAME, SUMS, DTYPE, matrix16, 16, 8, 8, 1, 2, 1, 2),                     \
-      MATRIX("matrix32x32_" NAME, SUMS, DTYPE, matrix32, 32, 8, 8, 2, 2, 2, 2),                    \
-      MATRIX("matrix8_64x64_" NAME, SUMS, DTYPE, fits_matrix, 64, 8, 8, 2, 4, 4, 2),               \
+      Q4_MATRICES(NAME, &q4_matrix_wgsl, SUMS, DTYPE, 1, 0),                                       \
       Q4_TILE("tile16_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, q4_tile16, 1, 128, 32, 4, 4, 1),        \
       Q4_TILE("narrow16_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, q4_tile16, 1, 64, 16, 4, 4, 1),       \
       Q4_TILE("tile32_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, q4_tile32, 1, 128, 32, 4, 8, 1),        \
@@ -186,10 +160,12 @@ sconce_status q4_emit(struct plan *p, const struct node *n, struct q4_linear *l)
   (void)q4_shift(l->group, l->k, &u.shift); /* rows that read it fit only where it is one */
   const uint64_t step = rows_split(p, l->m, (uint64_t)l->k * vk_dtype_size(x->dtype),
                                    (uint64_t)l->n * vk_dtype_size(y->dtype));
+  const bool whole = rows_split(p, l->n, u.stride, (uint64_t)u.groups << (u.half ? 1 : 2)) >= l->n;
   for (uint32_t m0 = 0; m0 < l->m; m0 += u.m) {
     struct q4_problem q =
         problem_of(l, l->m - m0, q4_vector_rows(&p->g->caps), w->dim_max[1], !mixed, words);
-    q.matrix &= step >= l->m; /* else rows of halves need not begin where a binding may */
+    /* Rows of halves and quads of columns begin where a binding may. */
+    q.matrix &= step >= l->m && whole && l->n % 4 == 0;
     if (q.tile) q.m = q4_rows_taken(q.m, step);
     u.m = q.m < step ? q.m : (uint32_t)step;
     const struct kernel *row;

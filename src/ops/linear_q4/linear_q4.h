@@ -36,8 +36,9 @@ SCONCE_CHECK sconce_status q4_linear_of(struct plan *p, const struct node *n, st
                                         struct q4_linear *out);
 /* n's operator lists Q4_TABLES. */
 SCONCE_CHECK sconce_status q4_emit(struct plan *p, const struct node *n, struct q4_linear *l);
-extern const struct kernel q4_kernels[], q4_kernels_f32_f16[], q4_halves[], q4_sums[], q4_scaled[];
-#define Q4_TABLES q4_kernels, q4_kernels_f32_f16, q4_halves, q4_sums, q4_scaled
+extern const struct kernel q4_kernels[], q4_kernels_f32_f16[], q4_halves[], q4_wholes[], q4_sums[],
+    q4_scaled[];
+#define Q4_TABLES q4_kernels, q4_kernels_f32_f16, q4_halves, q4_wholes, q4_sums, q4_scaled
 
 /* ---- tiles.c: many rows of x ----------------------------------------------------------------- */
 
@@ -47,7 +48,27 @@ SCONCE_CHECK sconce_status q4_scratch(struct plan *p, struct node *n, uint32_t x
                                       uint32_t scales);
 struct q4_params;
 bool q4_is_tile(const struct kernel *row);
-/* Rows [m0, m0 + u->m) of x; fewer, and u->m says how many, where scratch does not do for all. */
+/* Workgroups of a tile's row for a product of m by n. */
+uint64_t q4_tiles_of(const struct kernel *row, uint64_t m, uint64_t n);
+/* Slices of k and what goes with them, for u->m and u->n; at most as many as `parts`, elements,
+ * have room for. */
+void q4_slice(const struct kernel *row, struct q4_params *u, uint64_t parts);
+/* Elements that slices of a product want for up to m rows; 0: it is never sliced. `whole`: one
+ * slice is kept there, too. */
+uint64_t q4_parts_of(const struct kernel *row, uint64_t m, uint32_t k, uint32_t n, bool whole);
+/* x in halves, for l and whoever shares them; of a norm in front, if there is one. */
+struct q4_norm {
+  uint32_t x, weight;
+  double eps;
+};
+SCONCE_CHECK sconce_status q4_emit_halves(struct plan *p, const struct node *n, struct q4_linear *l,
+                                          const struct q4_norm *norm);
+/* Rows [m0, m0 + count) of them. */
+struct operand q4_halves_part(struct plan *p, const struct q4_linear *l, uint64_t m0,
+                              uint64_t count);
+struct operand q4_factors_part(struct plan *p, const struct q4_linear *l, uint64_t m0,
+                               uint64_t count);
+/* Rows [m0, m0 + u->m) of x. */
 SCONCE_CHECK sconce_status q4_emit_tiles(struct plan *p, const struct node *n, struct q4_linear *l,
                                          const struct kernel *row, struct q4_params *u,
                                          uint64_t m0);
@@ -70,6 +91,10 @@ bool q4_tile16(const void *problem); /* up to so many rows of x */
 bool q4_tile32(const void *problem);
 bool q4_tile64(const void *problem);
 bool q4_tile(const void *problem);
+bool q4_matrix16(const void *problem);
+bool q4_matrix32(const void *problem);
+bool q4_matrix64(const void *problem);
+bool q4_matrix(const void *problem);
 
 /* Rows of x up to which each is a vector; above, tiles are ahead. H200: 8 rows as vectors take
  * almost 8 times what one takes, 1.96 ms for a Llama of 1 B; its products with 16 rows are 32
@@ -122,5 +147,38 @@ uint64_t q4_workgroups(uint32_t m, uint64_t rows, const struct kernel *row, uint
    {4 * c * tx / weights, r * ty},                                                                 \
    wg,                                                                                             \
    128 * (4 * c * tx + r * ty)}
+
+/* gm by gn subgroups of `lanes` threads, each with sa by sb matrices of side by side, of `weights`
+ * weights. out: quads of a matrix that workgroup memory keeps on their way out, or 0. */
+#define Q4_MATRIX(name, wgsl, types, dtype, fits, weights, out, wg, lanes_, side, gm, gn, sa, sb)  \
+  {name,                                                                                           \
+   wgsl,                                                                                           \
+   "WG=" #wg "u LANES=" #lanes_ "u MM=" #side "u MN=" #side "u MK=" #side "u GM=" #gm "u GN=" #gn  \
+   "u use=mma_" #sa "x" #sb " " types,                                                             \
+   dtype,                                                                                          \
+   NEEDS_F16 | NEEDS_SUBGROUPS | NEEDS_MATRIX | NEEDS_FAST,                                        \
+   fits,                                                                                           \
+   {gn * sb * side / weights, gm * sa * side},                                                     \
+   wg,                                                                                             \
+   (gn * sb + gm * sa) * side * (8 * side + 16) + out * gm * gn * side * (side + 4) * 4,           \
+   {side, side, side},                                                                             \
+   lanes_}
+/* Subgroup matrices, by what was measured on the H200: 16 rows by 64 columns, 64 by 64 and 128 by
+ * 128 (64 by 64 where workgroup memory does not do); and the same in matrices of 8 by 8. */
+#define Q4_MATRICES(name, wgsl, types, dtype, weights, out)                                        \
+  Q4_MATRIX("matrix16x64_" name, wgsl, types, dtype, q4_matrix16, weights, out, 64, 32, 16, 1, 2,  \
+            1, 2),                                                                                 \
+      Q4_MATRIX("matrix64x64_" name, wgsl, types, dtype, q4_matrix64, weights, out, 128, 32, 16,   \
+                2, 2, 2, 2),                                                                       \
+      Q4_MATRIX("matrix128x128_" name, wgsl, types, dtype, q4_matrix, weights, out, 256, 32, 16,   \
+                2, 4, 4, 2),                                                                       \
+      Q4_MATRIX("matrix64_any_" name, wgsl, types, dtype, q4_matrix, weights, out, 128, 32, 16, 2, \
+                2, 2, 2),                                                                          \
+      Q4_MATRIX("matrix8x32_" name, wgsl, types, dtype, q4_matrix16, weights, out, 16, 8, 8, 1, 2, \
+                1, 2),                                                                             \
+      Q4_MATRIX("matrix32x32_" name, wgsl, types, dtype, q4_matrix32, weights, out, 32, 8, 8, 2,   \
+                2, 2, 2),                                                                          \
+      Q4_MATRIX("matrix8_64x64_" name, wgsl, types, dtype, q4_matrix, weights, out, 64, 8, 8, 2,   \
+                4, 4, 2)
 
 #endif

@@ -1,47 +1,44 @@
-// q4_matrix's products: a subgroup has 1 by 2 matrices. Each sum is a variable of its own, and the
+// q4_tensor's products: a subgroup has 1 by 2 matrices. Each sum is a variable of its own, and the
 // offsets of all matrices are constants.
 const SA = 1u;
 const SB = 2u;
-fn tile_products(at: Places, from_k: u32, to_k: u32, local: u32, gm: u32, gn: u32, to: u32, width: u32) {
+fn tile_products(at: Places, from_k: u32, to_k: u32, seat: Seat, o: Out) {
   var c00 = Result();
   var c01 = Result();
-  var next = load(at, from_k, local);
+  var next = load(at, from_k, seat.local);
   for (var k = from_k; k < to_k; k += DEEP) {
     workgroupBarrier();
-    store(next, local);
+    store(next, seat.local);
     workgroupBarrier();
-    if (k + DEEP < to_k) {
-      next = load(at, k + DEEP, local);
-    }
+    next = load(at, min(k + DEEP, to_k - DEEP), seat.local); // a branch here costs 6 % on an H200
     {
-      let b0 = subgroupMatrixLoad<Right, col_major>(&sw[gn], 0u * MN * STRIDE + 0u * MK / 4u, STRIDE);
-      let b1 = subgroupMatrixLoad<Right, col_major>(&sw[gn], 1u * MN * STRIDE + 0u * MK / 4u, STRIDE);
-      let a0 = subgroupMatrixLoad<Left, row_major>(&sx[gm], 0u * MM * STRIDE + 0u * MK / 4u, STRIDE);
+      let b0 = subgroupMatrixLoad<Right, col_major>(&sw[seat.gn], 0u * MN * STRIDE + 0u * MK / 4u, STRIDE);
+      let b1 = subgroupMatrixLoad<Right, col_major>(&sw[seat.gn], 1u * MN * STRIDE + 0u * MK / 4u, STRIDE);
+      let a0 = subgroupMatrixLoad<Left, row_major>(&sx[seat.gm], 0u * MM * STRIDE + 0u * MK / 4u, STRIDE);
       c00 = subgroupMatrixMultiplyAccumulate(a0, b0, c00);
       c01 = subgroupMatrixMultiplyAccumulate(a0, b1, c01);
     }
     {
-      let b0 = subgroupMatrixLoad<Right, col_major>(&sw[gn], 0u * MN * STRIDE + 1u * MK / 4u, STRIDE);
-      let b1 = subgroupMatrixLoad<Right, col_major>(&sw[gn], 1u * MN * STRIDE + 1u * MK / 4u, STRIDE);
-      let a0 = subgroupMatrixLoad<Left, row_major>(&sx[gm], 0u * MM * STRIDE + 1u * MK / 4u, STRIDE);
+      let b0 = subgroupMatrixLoad<Right, col_major>(&sw[seat.gn], 0u * MN * STRIDE + 1u * MK / 4u, STRIDE);
+      let b1 = subgroupMatrixLoad<Right, col_major>(&sw[seat.gn], 1u * MN * STRIDE + 1u * MK / 4u, STRIDE);
+      let a0 = subgroupMatrixLoad<Left, row_major>(&sx[seat.gm], 0u * MM * STRIDE + 1u * MK / 4u, STRIDE);
       c00 = subgroupMatrixMultiplyAccumulate(a0, b0, c00);
       c01 = subgroupMatrixMultiplyAccumulate(a0, b1, c01);
     }
     {
-      let b0 = subgroupMatrixLoad<Right, col_major>(&sw[gn], 0u * MN * STRIDE + 2u * MK / 4u, STRIDE);
-      let b1 = subgroupMatrixLoad<Right, col_major>(&sw[gn], 1u * MN * STRIDE + 2u * MK / 4u, STRIDE);
-      let a0 = subgroupMatrixLoad<Left, row_major>(&sx[gm], 0u * MM * STRIDE + 2u * MK / 4u, STRIDE);
+      let b0 = subgroupMatrixLoad<Right, col_major>(&sw[seat.gn], 0u * MN * STRIDE + 2u * MK / 4u, STRIDE);
+      let b1 = subgroupMatrixLoad<Right, col_major>(&sw[seat.gn], 1u * MN * STRIDE + 2u * MK / 4u, STRIDE);
+      let a0 = subgroupMatrixLoad<Left, row_major>(&sx[seat.gm], 0u * MM * STRIDE + 2u * MK / 4u, STRIDE);
       c00 = subgroupMatrixMultiplyAccumulate(a0, b0, c00);
       c01 = subgroupMatrixMultiplyAccumulate(a0, b1, c01);
     }
     {
-      let b0 = subgroupMatrixLoad<Right, col_major>(&sw[gn], 0u * MN * STRIDE + 3u * MK / 4u, STRIDE);
-      let b1 = subgroupMatrixLoad<Right, col_major>(&sw[gn], 1u * MN * STRIDE + 3u * MK / 4u, STRIDE);
-      let a0 = subgroupMatrixLoad<Left, row_major>(&sx[gm], 0u * MM * STRIDE + 3u * MK / 4u, STRIDE);
+      let b0 = subgroupMatrixLoad<Right, col_major>(&sw[seat.gn], 0u * MN * STRIDE + 3u * MK / 4u, STRIDE);
+      let b1 = subgroupMatrixLoad<Right, col_major>(&sw[seat.gn], 1u * MN * STRIDE + 3u * MK / 4u, STRIDE);
+      let a0 = subgroupMatrixLoad<Left, row_major>(&sx[seat.gm], 0u * MM * STRIDE + 3u * MK / 4u, STRIDE);
       c00 = subgroupMatrixMultiplyAccumulate(a0, b0, c00);
       c01 = subgroupMatrixMultiplyAccumulate(a0, b1, c01);
     }
   }
-  subgroupMatrixStore<row_major>(&y, to + 0u * MM * width + 0u * MN, c00, width);
-  subgroupMatrixStore<row_major>(&y, to + 0u * MM * width + 1u * MN, c01, width);
+  pair_out(o, 0u, c00, c01);
 }

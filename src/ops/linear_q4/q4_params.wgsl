@@ -18,4 +18,10 @@ struct Params {
   gated: u32,  // 1: y is silu(bias) times the product, not their sum
   rows: u32,   // of q4_matrix's results: m and n to whole tiles
   width: u32,
+  w_at: u32,   // a second weight in the same buffer begins at so many units of codes,
+  s_at: u32,   // so many scales
+  n_at: u32,   // and so many norms
+  eps: f32,    // of a norm in front
+  q_cols: u32, // of joined projections: the first one's columns, and the second one's
+  k_cols: u32,
 }

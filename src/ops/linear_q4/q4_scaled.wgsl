@@ -1,20 +1,18 @@
 // y = factors · Σ parts / norms + bias: what q4_matrix left, in slices of k and padded to its tiles.
 // One thread per four columns.
-// uses: grid either q4_params q4_put
+// uses: grid q4_params q4_put4
 const WG = 64u;
 @group(0) @binding(0) var<storage, read>       parts: array<vec4<f32>>; // (slices, rows, width)
 @group(0) @binding(1) var<storage, read>       factors: array<f32>;     // (m)
 @group(0) @binding(2) var<storage, read>       norms: array<f32>;       // (cols)
-@group(0) @binding(3) var<storage, read>       bias: array<u32>;        // (cols) or (m, cols)
-@group(0) @binding(4) var<storage, read_write> y: array<u32>;           // (m, cols)
+@group(0) @binding(3) var<storage, read>       bias: array<vec4<u32>>;  // (cols) or (m, cols)
+@group(0) @binding(4) var<storage, read_write> y: array<Quad>;          // (m, cols)
 @group(0) @binding(5) var<uniform>             p: Params;
-
-fn norm(n: u32) -> f32 { return norms[p.first + min(n, p.n - 1u)]; }
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) local: u32) {
-  let quads = (p.n + 3u) / 4u;
+  let quads = p.n / 4u;
   let index = grid_group(group, groups) * WG + local;
   let m = index / quads;
   let n = index % quads * 4u;
@@ -25,5 +23,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   for (var slice = 0u; slice < p.slices; slice++) {
     sum += parts[((slice * p.rows + m) * p.width + n) / 4u];
   }
-  put(m, n, sum * factors[m] / vec4<f32>(norm(n), norm(n + 1u), norm(n + 2u), norm(n + 3u)));
+  put4(m, n, sum);
 }
