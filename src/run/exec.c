@@ -443,11 +443,12 @@ static void end_finished(struct exec *x) {
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 /* What is bound and not yet sent. A long chain goes in a few submits: the device starts while the
- * rest is encoded. Two to four were best for a token of 82 dispatches on an H200, eight worse; a
- * device that has another call to work on needs none. */
+ * rest is encoded. Two to four were best for a token of 82 dispatches on an H200, eight worse;
+ * a prompt of 128 tokens has some 200, a quarter of which the device waits for. One that has
+ * another call to work on needs none. */
 static uint32_t splits_of(const struct exec *x) {
   const uint32_t n = x->n_dispatches - x->dispatches_sent;
-  return n < 64 || x->n_running ? 1 : n < 256 ? 2 : 4;
+  return n < 64 || x->n_running ? 1 : n < 128 ? 2 : 4;
 }
 
 static sconce_status send(struct exec *x, uint32_t splits, const struct gpu_copy *copies,
