@@ -269,8 +269,8 @@ static const struct {
 static const struct {
   uint32_t m;
   bool quick;
-} rows_of_x[] = {{1, true},   {4, false}, {8, false},   {16, true},
-                 {32, false}, {64, true}, {128, false}, {512, false}};
+} rows_of_x[] = {{1, true},  {4, false},   {8, false},   {16, true},   {32, false},
+                 {64, true}, {128, false}, {512, false}, {2048, false}};
 static const struct {
   uint32_t heads, kv_heads, dim, m, position;
   bool quick;
