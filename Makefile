@@ -3,6 +3,7 @@
 #   make demo     a story                 make test-all  every device, library and masked feature
 #   make lint     format, warnings, rules make fuzz SECONDS=60
 #   make soak MINUTES=20   endurance, under the sanitizers
+#   make tsan     tests with several threads, under ThreadSanitizer
 #   make dawn     the second WebGPU library (then SCONCE_WEBGPU=dawn)
 #   make executorch  Sconce as a delegate of ExecuTorch's own runtime; make executorch-test runs it
 #   make wheel    build/wheels, for pip on this machine; make wheels for five systems
@@ -24,7 +25,7 @@ ET_PYTHON ?= build/executorch/venv/bin/python
 ET = build/executorch
 
 .PHONY: all installed deb program demo test test-all lint fuzz dawn executorch executorch-test install clean release asan web web-test web-demo
-.PHONY: wheel wheels soak
+.PHONY: wheel wheels soak tsan
 .PHONY: windows windows-test macos macos-arm64 macos-x86_64 linux linux-x86_64 aarch64 linux-aarch64 aarch64-test
 
 all: release
@@ -78,6 +79,12 @@ soak: asan
 	@$(SETUP) run
 	@cmake --build --preset asan --target sconce_soak
 	@cd build/asan && ./sconce_soak "$(CURDIR)/models/stories15M/stories15M-4w.pte" $(MINUTES)
+
+tsan:
+	@$(SETUP) run
+	@cmake --preset tsan >build/tsan-configure.log || { cat build/tsan-configure.log; exit 1; }
+	@cmake --build --preset tsan --target sconce_tests
+	@for suite in threads parallel slow; do build/tsan/sconce_tests --filter $$suite/ || exit 1; done
 
 # Beside what is built already too: it is linked there when CMake configures.
 dawn:

@@ -15,9 +15,9 @@
  * is, and X_close at any moment gives up. X_open is the loop over the two.
  *
  * Threads: handles of one device may be used from several threads at once, but each single handle
- * by one thread at a time. Where a call waits for the device, other threads' calls go on. The
- * allocator and the log must allow for that; with one thread they are called on that thread alone.
- * Opening a method compiles kernels on threads of its own, unless no_threads says otherwise.
+ * by one thread at a time. Where a call waits for the device or for a file, other threads' calls go
+ * on. The allocator and the log must allow for that, and call nothing here; with one thread they
+ * are called on it alone. Opening a method compiles on threads of its own, but with no_threads.
  *
  * Descriptors: zero-initialise them; a zero field means its default.
  *
@@ -196,17 +196,17 @@ typedef struct sconce_file {
   const char *path; /* read in pieces; one that becomes shorter meanwhile is an error. Or */
   const void *data; /* memory of `size` bytes, borrowed until close; or */
   uint64_t size;    /* of data, of what `read` reads, or of what will be handed in */
-  /* reads at most SCONCE_PIECE_MAX bytes; anything but SCONCE_OK stops the opening. Or, with a size
-   * and nothing else, pieces are handed in: see sconce_model_give. */
+  /* At most SCONCE_PIECE_MAX bytes; it may take long, and use the device but not this model; if it
+   * fails so does the opening. With a size and nothing else: see sconce_model_give. */
   sconce_status (*read)(void *user, uint64_t offset, void *out, size_t size);
   void *user;
 } sconce_file;
 
-/* Named data from elsewhere, such as another runtime's. Both are called while a method is being
- * opened, on the thread that opens it, and by sconce_device_recover; never else. */
+/* Named data from elsewhere, such as another runtime's; asked for while a method is being opened,
+ * on the thread that opens it, and by sconce_device_recover. `find` answers at once and calls
+ * nothing here; false: there is none. `read` is as that of a file. */
 typedef struct sconce_named_data {
-  bool (*find)(void *user, const char *key, uint64_t *size); /* false: there is none */
-  /* reads at most SCONCE_PIECE_MAX bytes; anything but SCONCE_OK stops the opening */
+  bool (*find)(void *user, const char *key, uint64_t *size);
   sconce_status (*read)(void *user, const char *key, uint64_t offset, void *out, size_t size);
   void *user;
 } sconce_named_data;

@@ -141,6 +141,14 @@ sconce_status device_check_ready(const sconce_device *device, sconce_error *err)
   return fail(err, SCONCE_BAD_ARGUMENT, "the device is still being opened");
 }
 
+void device_leave(sconce_device *device) {
+  if (device) gpu_unlock(device->gpu);
+}
+
+void device_enter(sconce_device *device) {
+  if (device) gpu_lock(device->gpu);
+}
+
 bool device_drop(sconce_device *device) { return --device->users == 0; }
 
 void sconce_device_close(sconce_device *device) {

@@ -29,6 +29,10 @@ SCONCE_CHECK sconce_status device_check_ready(const sconce_device *device, sconc
 bool device_drop(sconce_device *device); /* true: device_free is due */
 void device_free(sconce_device *device);
 
+/* The lock of a device, NULL: none. In between others work on it. */
+void device_leave(sconce_device *device);
+void device_enter(sconce_device *device);
+
 /* The end of a public function: the call is made with the device's lock held. */
 #define LOCKED(gpu, call)                                                                          \
   do {                                                                                             \

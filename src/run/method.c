@@ -248,8 +248,16 @@ static sconce_status go_on_or_fail(sconce_method *m, sconce_error *err) {
   return status;
 }
 
+/* While another thread reads the model's files there is nothing to go on with. */
+static sconce_status take_turn(sconce_method *m, sconce_error *err) {
+  if (m->phase == METHOD_READY || !model_take_turn(m->model)) return SCONCE_OK;
+  const sconce_status status = go_on_or_fail(m, err);
+  model_end_turn(m->model);
+  return status;
+}
+
 static sconce_status poll(sconce_method *m, sconce_progress *progress, sconce_error *err) {
-  TRY(go_on_or_fail(m, err));
+  TRY(take_turn(m, err));
   *progress = (sconce_progress){.done = m->phase == METHOD_READY,
                                 .bytes_done = m->shared.load.bytes_done,
                                 .bytes_all = m->shared.load.bytes_all,

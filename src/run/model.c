@@ -7,9 +7,30 @@
 
 #include "base/checked.h"
 #include "base/hash.h"
+#include "base/os.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+bool model_take_turn(sconce_model *m) {
+  const bool free = !m->reading;
+  m->reading = true;
+  return free;
+}
+
+void model_end_turn(sconce_model *m) { m->reading = false; }
+
+enum { NAP_NS = 20000 };
+
+static void wait_for_turn(sconce_model *m) {
+  while (!model_take_turn(m)) {
+    device_leave(m->device);
+    os_sleep_ns(NAP_NS);
+    device_enter(m->device);
+  }
+}
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -203,10 +224,11 @@ static sconce_status open_sources(sconce_model *m, const sconce_model_desc *desc
     if (file.path)
       file.path = m->files[i].path = arena_copy_text(&m->arena, file.path, strlen(file.path));
     if (!file.path && m->files[i].path) return fail(err, SCONCE_NO_MEMORY, "no memory for a path");
-    TRY(source_open(&m->sources[i], &file, &m->arena.allocator, err));
+    TRY(source_open(&m->sources[i], &file, m->device, &m->arena.allocator, err));
     m->n_sources = i + 1;
   }
-  named_init(&m->named, &desc->named_data, &m->sources[m->n_files], m->n_files, &m->arena);
+  named_init(&m->named, &desc->named_data, m->device, &m->sources[m->n_files], m->n_files,
+             &m->arena);
   m->n_sources++;
   return SCONCE_OK;
 }
@@ -367,15 +389,17 @@ static sconce_status hash_file(struct source *s, uint64_t *sum, sconce_error *er
     const size_t n = left < SCONCE_PIECE_MAX ? (size_t)left : SCONCE_PIECE_MAX;
     struct span piece;
     TRY(source_get(s, at, n, &piece, err));
+    device_leave(s->device);
     *sum = hash_bytes(*sum, piece.data, n);
+    device_enter(s->device);
     at += n;
   }
   return SCONCE_OK;
 }
 
-static sconce_status fingerprint(sconce_model *m, uint64_t *out, sconce_error *err) {
+static sconce_status hash_all(sconce_model *m, uint64_t *out, sconce_error *err) {
   uint64_t sum = 0;
-  for (uint32_t i = 0; i < m->n_sources && !m->fingerprint; i++) {
+  for (uint32_t i = 0; i < m->n_files && !m->fingerprint; i++) {
     sum = hash_bytes(sum, &m->sources[i].size, sizeof m->sources[i].size);
     if (can_be_read(&m->sources[i]))
       TRY(hash_file(&m->sources[i], &sum, err));
@@ -388,6 +412,13 @@ static sconce_status fingerprint(sconce_model *m, uint64_t *out, sconce_error *e
   if (!m->fingerprint) m->fingerprint = sum ? sum : 1;
   *out = m->fingerprint;
   return SCONCE_OK;
+}
+
+static sconce_status fingerprint(sconce_model *m, uint64_t *out, sconce_error *err) {
+  wait_for_turn(m);
+  const sconce_status status = hash_all(m, out, err);
+  model_end_turn(m);
+  return status;
 }
 
 sconce_status sconce_model_fingerprint(sconce_model *m, uint64_t *out, sconce_error *err) {

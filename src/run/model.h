@@ -39,6 +39,7 @@ struct sconce_model {
   uint32_t n_blobs, n_blobs_read;
   bool counted; /* blobs are known */
   bool ready;
+  bool reading; /* a thread has the turn */
   sconce_model_info info;
   struct weights weights;
   uint64_t max_device_bytes;     /* 0: the default */
@@ -54,6 +55,10 @@ SCONCE_CHECK sconce_status model_open(sconce_model **out, const sconce_allocator
                                       const sconce_model_desc *desc, sconce_error *err);
 /* A user less, with the lock held; the last one closes it. true: device_free is due. */
 bool model_drop(sconce_model *m);
+/* Methods of a model read the same files: a piece stays what it is until it was used because one
+ * thread at a time goes on, from taking the turn, with the lock held, to giving it back. */
+bool model_take_turn(sconce_model *m); /* false: another has it */
+void model_end_turn(sconce_model *m);
 /* The same blob, with its graph in memory. */
 struct extent model_blob(const sconce_model *m, struct extent blob);
 /* A delegate's graph; its named data is in a file, or comes through the caller's functions. */

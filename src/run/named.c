@@ -1,6 +1,8 @@
 /* See named.h. */
 #include "run/named.h"
 
+#include "run/device.h"
+
 struct named_key {
   struct text key; /* ends with a NUL */
   uint64_t offset, size;
@@ -19,16 +21,22 @@ static const struct named_key *key_at(const struct named *named, uint64_t offset
   return &named->keys[low];
 }
 
-/* A piece is a part of one constant, and so of one key. */
+/* A piece is a part of one constant, and so of one key. The table may grow while it is read: a
+ * method more is being opened. */
 static sconce_status read_piece(void *user, uint64_t offset, void *out, size_t size) {
   const struct named *named = user;
-  const struct named_key *key = key_at(named, offset);
-  return named->from.read(named->from.user, key->key.data, offset - key->offset, out, size);
+  const struct named_key key = *key_at(named, offset);
+  device_leave(named->device);
+  const sconce_status status =
+      named->from.read(named->from.user, key.key.data, offset - key.offset, out, size);
+  device_enter(named->device);
+  return status;
 }
 
-void named_init(struct named *named, const sconce_named_data *from, struct source *source,
-                uint32_t file, struct arena *arena) {
-  *named = (struct named){.from = *from, .arena = arena, .source = source, .file = file};
+void named_init(struct named *named, const sconce_named_data *from, struct sconce_device *device,
+                struct source *source, uint32_t file, struct arena *arena) {
+  *named = (struct named){
+      .from = *from, .device = device, .arena = arena, .source = source, .file = file};
   *source = (struct source){.allocator = &arena->allocator, .read = read_piece, .user = named};
 }
 

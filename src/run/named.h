@@ -8,6 +8,7 @@
 
 struct named {
   sconce_named_data from;
+  struct sconce_device *device; /* as a source has it; free while the caller's read runs */
   struct arena *arena;
   struct source *source;  /* grows with each key */
   uint32_t file;          /* of extents */
@@ -18,8 +19,8 @@ struct named {
 };
 
 /* source: to be filled; both stay where they are. */
-void named_init(struct named *named, const sconce_named_data *from, struct source *source,
-                uint32_t file, struct arena *arena);
+void named_init(struct named *named, const sconce_named_data *from, struct sconce_device *device,
+                struct source *source, uint32_t file, struct arena *arena);
 /* A struct data_lookup's find, with the struct named as its user. */
 bool named_lookup(void *named, struct text key, struct extent *out);
 

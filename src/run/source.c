@@ -1,6 +1,8 @@
 /* See source.h. */
 #include "run/source.h"
 
+#include "run/device.h"
+
 #include <inttypes.h>
 
 static sconce_status open_reader(struct source *s, const char *path, sconce_error *err) {
@@ -10,9 +12,9 @@ static sconce_status open_reader(struct source *s, const char *path, sconce_erro
   return SCONCE_OK;
 }
 
-sconce_status source_open(struct source *s, const sconce_file *file,
+sconce_status source_open(struct source *s, const sconce_file *file, struct sconce_device *device,
                           const sconce_allocator *allocator, sconce_error *err) {
-  *s = (struct source){.allocator = allocator, .size = file->size};
+  *s = (struct source){.allocator = allocator, .device = device, .size = file->size};
   if (file->path) return open_reader(s, file->path, err);
   if (file->data) {
     if (file->size > SIZE_MAX)
@@ -33,15 +35,19 @@ void source_close(struct source *s) {
   *s = (struct source){0};
 }
 
-/* Fills the piece, or leaves that to the caller. */
-static sconce_status fetch(struct source *s, sconce_error *err) {
-  if (!s->from_path && !s->read) return SCONCE_OK;
-  const size_t size = s->asked;
-  sconce_status status = s->from_path ? os_reader_read(&s->reader, s->at, s->piece, size, err)
-                                      : s->read(s->user, s->at, s->piece, size);
+/* Fills the piece, or leaves that to the caller. Until it is filled nothing is asked for. */
+static sconce_status fetch(struct source *s, uint64_t offset, size_t size, sconce_error *err) {
+  s->at = offset;
+  s->got = 0;
+  s->asked = s->from_path || s->read ? 0 : size;
+  if (s->asked) return SCONCE_OK;
+  device_leave(s->device);
+  sconce_status status = s->from_path ? os_reader_read(&s->reader, offset, s->piece, size, err)
+                                      : s->read(s->user, offset, s->piece, size);
+  device_enter(s->device);
   s->asked = s->got = status == SCONCE_OK ? size : 0;
   if (status == SCONCE_OK || s->from_path) return status;
-  return fail(err, status, "reading %zu bytes at %" PRIu64 " failed: %s", size, s->at,
+  return fail(err, status, "reading %zu bytes at %" PRIu64 " failed: %s", size, offset,
               sconce_status_name(status));
 }
 
@@ -54,12 +60,7 @@ sconce_status source_get(struct source *s, uint64_t offset, size_t size, struct 
   if (s->whole.data) return span_slice(s->whole, offset, size, out) ? SCONCE_OK : SCONCE_BAD_FILE;
   if (!s->piece) s->piece = block_resize(s->allocator, NULL, 0, SCONCE_PIECE_MAX);
   if (!s->piece) return fail(err, SCONCE_NO_MEMORY, "no memory for %d bytes", SCONCE_PIECE_MAX);
-  if (s->at != offset || s->asked != size) {
-    s->at = offset;
-    s->asked = size;
-    s->got = 0;
-    TRY(fetch(s, err));
-  }
+  if (s->at != offset || s->asked != size) TRY(fetch(s, offset, size, err));
   if (s->got == size) *out = (struct span){s->piece, size};
   return SCONCE_OK;
 }

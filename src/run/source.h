@@ -1,5 +1,8 @@
 /* The bytes of one file, in ranges that come when they can: from memory, by reading, or in pieces
- * that the caller hands in. Nothing here holds a whole file that was not in memory before. */
+ * that the caller hands in. Nothing here holds a whole file that was not in memory before.
+ *
+ * Reading may take long: the device's lock is free meanwhile, and whoever reads has taken the turn
+ * of the model (see model_take_turn), or nobody else knows the model yet. */
 #ifndef RUN_SOURCE_H
 #define RUN_SOURCE_H
 
@@ -9,6 +12,7 @@
 
 struct source {
   const sconce_allocator *allocator;
+  struct sconce_device *device; /* its lock is held by who calls; NULL: no lock */
   uint64_t size;
   struct span whole; /* the file, if it is in memory */
   bool from_path;
@@ -22,6 +26,7 @@ struct source {
 
 /* The descriptor's strings and memory are borrowed until close. */
 SCONCE_CHECK sconce_status source_open(struct source *s, const sconce_file *file,
+                                       struct sconce_device *device,
                                        const sconce_allocator *allocator, sconce_error *err);
 void source_close(struct source *s); /* a zeroed one is fine */
 

@@ -275,6 +275,18 @@ static void named_data_needs_both_functions(void) {
   close_blob(&f);
 }
 
+/* It stands for the files; what comes from elsewhere is not asked for. */
+static void named_data_is_no_part_of_the_fingerprint(void) {
+  struct fixture f;
+  sconce_error err = {0};
+  uint64_t print = 0;
+  CHECK_OK(open_blob(&f, (struct store){0}, NULL, &err), err);
+  CHECK_EQ(f.store.n_read, 2);
+  CHECK_OK(sconce_model_fingerprint(f.model, &print, &err), err);
+  CHECK(print != 0 && f.store.n_read == 2);
+  close_blob(&f);
+}
+
 static void every_failing_allocation_is_survived(void) {
   for (uint64_t n = 1; n < 2000; n++) {
     struct test_allocator alloc;
@@ -294,13 +306,9 @@ static void every_failing_allocation_is_survived(void) {
 }
 
 const struct test suite_delegate[] = {
-    TEST(a_blob_is_a_model_with_one_method),
-    TEST(dims_and_scalars_change_from_call_to_call),
-    TEST(what_an_input_has_is_not_sent_again),
-    TEST(a_lost_device_reads_named_data_again),
-    TEST(wrong_scalars_leave_the_last_one),
-    TEST(bad_named_data_is_an_error_at_load),
-    TEST(named_data_needs_both_functions),
-    TEST(every_failing_allocation_is_survived),
-    {0},
+    TEST(a_blob_is_a_model_with_one_method),    TEST(dims_and_scalars_change_from_call_to_call),
+    TEST(what_an_input_has_is_not_sent_again),  TEST(a_lost_device_reads_named_data_again),
+    TEST(wrong_scalars_leave_the_last_one),     TEST(bad_named_data_is_an_error_at_load),
+    TEST(named_data_needs_both_functions),      TEST(named_data_is_no_part_of_the_fingerprint),
+    TEST(every_failing_allocation_is_survived), {0},
 };
