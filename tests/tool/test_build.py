@@ -183,6 +183,34 @@ def test_installed_tree_builds_the_examples():
             assert run(f"{folder}/first2", env={"SCONCE_WEBGPU": str(libdir / "sconce/libwgpu_native.so")})[0] == out
         assert run(prefix / "bin/sconce", "--version")[0].startswith("sconce ")
         run(prefix / "bin/sconce", "devices")
+        check_two_parts(pathlib.Path(folder) / "two", prefix)
+
+
+TWO_PARTS = """cmake_minimum_required(VERSION 3.22)
+project(two LANGUAGES C)
+find_package(sconce REQUIRED)
+find_package(sconce REQUIRED)
+add_subdirectory(part)
+add_executable(runs "%s")
+target_link_libraries(runs PRIVATE sconce::sconce_static)
+"""
+
+
+def check_two_parts(folder, prefix):
+    """Parts of a project may each look for it; and what a program does not use is not in it."""
+    (folder / "part").mkdir(parents=True)
+    (folder / "CMakeLists.txt").write_text(TWO_PARTS % (ROOT / "examples/run.c"))
+    (folder / "part/CMakeLists.txt").write_text("find_package(sconce REQUIRED)\n")
+    run("cmake", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
+    run("cmake", "--build", folder / "build")
+    run("cc", "-O2", "-I", prefix / "include", ROOT / "examples/run.c", ROOT / "build/libsconce.a", "-lm", "-ldl", "-o", folder / "whole")
+    sizes = {}
+    for program in (folder / "build/runs", folder / "whole"):
+        names = run("nm", "--defined-only", program)[0]
+        sizes[program.name] = sum(int(line.split()[1], 16) for line in run("nm", "-S", "--defined-only", program)[0].splitlines()
+                                  if len(line.split()) == 4)
+        assert ("sconce_session_open" in names) == (program.name == "whole"), program
+    assert sizes["runs"] < 0.85 * sizes["whole"], sizes
 
 
 PARENT = """cmake_minimum_required(VERSION 3.22)
