@@ -57,8 +57,8 @@ static sconce_status data_file(struct arena *arena, const char *key, const float
 }
 
 /* Opens, runs once with x, compares. */
-static sconce_status run_once(const sconce_model_desc *desc, const float x[4], const float want[4],
-                              sconce_error *err) {
+static sconce_status run_method(const sconce_model_desc *desc, const char *name, const float x[4],
+                                const float want[4], sconce_error *err) {
   sconce_device *device = NULL;
   sconce_model *model = NULL;
   sconce_method *method = NULL;
@@ -66,7 +66,7 @@ static sconce_status run_once(const sconce_model_desc *desc, const float x[4], c
   sconce_tensor in = {SCONCE_FLOAT32, 1, {4}, x, 16}, y = {0};
   sconce_status status = sconce_device_open(&device, NULL, err);
   if (status == SCONCE_OK) status = sconce_model_open(&model, device, desc, err);
-  if (status == SCONCE_OK) status = sconce_method_open(&method, model, NULL, err);
+  if (status == SCONCE_OK) status = sconce_method_open(&method, model, name, err);
   if (status == SCONCE_OK) status = sconce_state_open(&state, method, err);
   if (status == SCONCE_OK) status = sconce_state_set_input(state, 0, &in, err);
   if (status == SCONCE_OK) status = sconce_state_run(state, NULL, err);
@@ -77,6 +77,11 @@ static sconce_status run_once(const sconce_model_desc *desc, const float x[4], c
   sconce_model_close(model);
   sconce_device_close(device);
   return status;
+}
+
+static sconce_status run_once(const sconce_model_desc *desc, const float x[4], const float want[4],
+                              sconce_error *err) {
+  return run_method(desc, NULL, x, want, err);
 }
 
 /* ---- data files ------------------------------------------------------------------------------ */
@@ -131,8 +136,8 @@ static void a_key_in_two_data_files_is_refused(void) {
 }
 
 /* y = x + named, the named data of a delegate. */
-static sconce_status named_sum(struct arena *arena, struct write_pte *w, const char *key,
-                               sconce_error *err) {
+static sconce_status named_sum(struct arena *arena, struct write_pte *w, const char *method,
+                               const char *key, sconce_error *err) {
   struct write_vk g;
   struct write_blob blob;
   write_vk_init(&g, arena);
@@ -148,7 +153,7 @@ static sconce_status named_sum(struct arena *arena, struct write_pte *w, const c
       {.scalar_type = SCALAR_FLOAT, .sizes = dims_4, .rank = 1},
       {.scalar_type = SCALAR_FLOAT, .sizes = dims_4, .rank = 1},
   };
-  write_pte_delegated(w, "forward", &blob, io, 1, 1);
+  write_pte_delegated(w, method, &blob, io, 1, 1);
   return SCONCE_OK;
 }
 
@@ -164,7 +169,7 @@ static void a_data_file_comes_before_the_programs_own_data(void) {
   arena_init(&arena, NULL);
   write_pte_init(&w, &arena);
   write_pte_named_data(&w, "one", write_bytes(terms[0], 16));
-  CHECK_OK(named_sum(&arena, &w, "one", &err), err);
+  CHECK_OK(named_sum(&arena, &w, "forward", "one", &err), err);
   CHECK_OK(write_pte_finish(&w, &file, &err), err);
   CHECK_OK(write_blob_to_memory(&file, &arena, &program, &err), err);
   CHECK_OK(data_file(&arena, "one", terms[1], false, &data, &err), err);
@@ -177,9 +182,76 @@ static void a_data_file_comes_before_the_programs_own_data(void) {
   arena_free(&arena);
 }
 
+/* ---- beyond 32 bits -------------------------------------------------------------------------- */
+
+enum { GAP = 128 << 20, N_FAR = 49 };
+
+/* y = x + 49 constants of 16 bytes, each behind one of 128 MiB that no instruction uses: the last
+ * lies 6 GiB into the constants. And named_sum, whose delegate and data lie behind them. */
+static sconce_status far_constants(struct arena *arena, struct write_blob *file,
+                                   sconce_error *err) {
+  static const int32_t gap[] = {GAP / 4};
+  static float far[N_FAR][4];
+  struct write_pte w;
+  write_pte_init(&w, arena);
+  write_pte_method(&w, "forward");
+  const uint32_t memory = (uint32_t)write_pte_buffer(&w, 64 * (N_FAR + 1));
+  struct write_pte_tensor t = {
+      .scalar_type = SCALAR_FLOAT, .sizes = dims_4, .rank = 1, .memory_id = memory};
+  int32_t sum = write_pte_tensor(&w, &t);
+  write_pte_inputs(&w, ID_LIST(sum));
+  const int32_t add = write_pte_operator(&w, "aten::add", "out");
+  const int32_t one = write_pte_value(&w, literal_int(1));
+  for (uint32_t i = 0; i < N_FAR; i++) {
+    for (uint32_t k = 0; k < 4; k++) far[i][k] = (float)((i + 1) * (k + 1));
+    struct write_pte_tensor c = {.scalar_type = SCALAR_FLOAT, .sizes = gap, .rank = 1};
+    c.data_buffer_idx = write_pte_constant(&w, write_zeros(GAP));
+    (void)write_pte_tensor(&w, &c);
+    c.sizes = dims_4;
+    c.data_buffer_idx = write_pte_constant(&w, write_bytes(far[i], sizeof far[i]));
+    const int32_t term = write_pte_tensor(&w, &c);
+    t.memory_offset += 64;
+    const int32_t next = write_pte_tensor(&w, &t);
+    write_pte_call_kernel(&w, add, ID_LIST(sum, term, one, next, next));
+    sum = next;
+  }
+  write_pte_outputs(&w, ID_LIST(sum));
+  write_pte_named_data(&w, "one", write_bytes(terms[2], 16));
+  TRY(named_sum(arena, &w, "named", "one", err));
+  return write_pte_finish(&w, file, err);
+}
+
+/* Only what instructions use is read: neither memory nor the disk has the 6 GiB. */
+static void constants_beyond_4_gigabytes(void) {
+  enum { ALL = N_FAR * (N_FAR + 1) / 2, ROOM = 256 << 20 };
+  static const float want[4] = {0.5f + ALL, -1 + 2 * ALL, 2 + 3 * ALL, 4 * ALL};
+  static const float named[4] = {100.5f, 199, 302, 400};
+  struct arena arena;
+  struct write_blob file = {0};
+  sconce_error err = {0};
+  char path[TEST_PATH_MAX];
+  arena_init(&arena, NULL);
+  CHECK_OK(far_constants(&arena, &file, &err), err);
+  CHECK(file.size > UINT64_C(6) << 30);
+  test_temporary(path, ".pte");
+  if (write_blob_to_file(&file, path, &err) != SCONCE_OK) {
+    test_skip("no sparse file of %" PRIu64 " bytes: %s", file.size, err.text);
+  } else {
+    const sconce_model_desc desc = {.program = {.path = path}};
+    test_forget_peak();
+    const uint64_t before = test_memory("VmRSS:");
+    CHECK_OK(run_method(&desc, "forward", x, want, &err), err);
+    CHECK_OK(run_method(&desc, "named", x, named, &err), err);
+    CHECK(test_memory("VmHWM:") <= before + ROOM);
+  }
+  test_remove(path);
+  arena_free(&arena);
+}
+
 const struct test suite_files[] = {
     TEST(data_files_in_any_order),
     TEST(a_key_in_two_data_files_is_refused),
     TEST(a_data_file_comes_before_the_programs_own_data),
+    TEST(constants_beyond_4_gigabytes),
     {0},
 };

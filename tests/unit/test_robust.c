@@ -53,7 +53,6 @@ static void short_files_say_so(void) {
 
 /* ---- large files ----------------------------------------------------------------------------- */
 
-/* A real program whose last segment moves beyond 4 GB, as a sparse file. */
 /* A file with a hole between its head and what starts at `far`. */
 static bool write_far(const char *path, struct span head, uint64_t far, struct span tail) {
   struct os_file file;
@@ -66,6 +65,7 @@ static bool write_far(const char *path, struct span head, uint64_t far, struct s
   return false;
 }
 
+/* A real program whose last segment moves beyond 4 GB, as a sparse file. */
 static void opens_a_file_of_more_than_4_gigabytes(void) {
   char path[TEST_PATH_MAX];
   const uint64_t far = 5ull << 30;

@@ -3,7 +3,9 @@
 
     pip install executorch==1.5.1 torchvision transformers
     tools/export/make_encoders.py FOLDER      bert and swin at their real sizes, with random weights
-    tools/export/make_encoders.py             tests/data/programs/bert_small and swin_small
+    tools/export/make_encoders.py             tests/data/programs/bert_small, swin_small and bert_six
+
+bert_six has as many layers, and so delegates, as MiniLM: 22.
 
 bert: BertModel of transformers with its default attention, 6 layers of 384 (as MiniLM), 2 to 256 tokens, averaged and
 normalised. swin: swin_t of torchvision, one picture of 224 x 224. `sconce check FOLDER` compares with PyTorch.
@@ -67,3 +69,5 @@ if __name__ == "__main__":
     else:
         bert(make_programs.PROGRAMS / "bert_small", 24, 2, 3, 40, [12, 5, 2, 12])
         swin(make_programs.PROGRAMS / "swin_small", 32, 8, [2, 2], [2, 4], 4, 6)
+        torch.manual_seed(12)
+        bert(make_programs.PROGRAMS / "bert_six", 12, 6, 3, 40, [12, 5, 2, 12])
