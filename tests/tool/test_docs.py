@@ -32,6 +32,19 @@ def test_links_lead_somewhere():
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def test_paths_in_pages_exist():
+    """What is in backticks and begins with one of the repository's folders, but for what a build makes."""
+    listed = run("git", "ls-files", cwd=ROOT)[0].split("\n")
+    folders = "|".join(sorted({re.escape(name.split("/")[0]) for name in listed if "/" in name}))
+    missing, n = [], 0
+    for page in [*ROOT.glob("*.md"), *sorted((ROOT / "docs").glob("*.md"))]:
+        for span in re.findall(r"`([^`\n]+)`", page.read_text()):
+            for path in re.findall(rf"(?<![\w./-])(?:{folders})/[\w./*-]*\w", span):
+                n += 1
+                missing += [] if list(ROOT.glob(path)) else [f"{page.name}: {path}"]
+    assert n > 50 and not missing, (n, missing)
+
+
 def test_scripts_of_the_exporter_tell_what_they_do():
     """--help runs nothing and needs no package; those with options of their own list them, once their packages are there."""
     for path in sorted((ROOT / "tools/export").glob("*.py")):
