@@ -138,6 +138,12 @@ static bool read_tolerance(const char *text, double *out) {
   return false;
 }
 
+static bool read_steps(const char *text, uint64_t *out) {
+  const long n = cli_number("--max-steps", text, 1, CLI_MAX_STEPS);
+  *out = (uint64_t)n;
+  return n > 0;
+}
+
 static int check(const struct cli_list *paths, sconce_check_desc *desc, struct report *r,
                  const char *junit, struct cli_device which) {
   sconce_device *device;
@@ -177,7 +183,7 @@ static int check_self(const struct cli_verb *verb, const struct cli_list *paths,
 }
 
 int cli_check(int argc, char **argv) {
-  const char *junit = NULL, *tolerance = NULL, *seconds = NULL;
+  const char *junit = NULL, *tolerance = NULL, *seconds = NULL, *max_steps = NULL;
   bool self = false, quick = false;
   struct cli_list paths = {0};
   struct cli_device which = {0};
@@ -192,6 +198,7 @@ int cli_check(int argc, char **argv) {
       {"--golden", "FILE", "what MODEL.pte should compute", .value = &desc.golden},
       {"--tolerance", "T", "how far a number may be off, absolute (goldens only)",
        .value = &tolerance},
+      {"--max-steps", "N", CLI_MAX_STEPS_HELP, .value = &max_steps},
       {"--filter", "TEXT", "only cases whose name contains TEXT", .value = &desc.filter},
       {"--json", NULL, "one object for programs", .flag = &r.json},
       {"--junit", "FILE", "the same for CI", .value = &junit},
@@ -228,7 +235,8 @@ int cli_check(int argc, char **argv) {
       result = cli_usage(&verb, "no folder to check");
     else if (desc.golden && paths.n != 1)
       result = cli_usage(&verb, "--golden is about one model, given %d", paths.n);
-    else if (tolerance && !read_tolerance(tolerance, &desc.tolerance))
+    else if ((tolerance && !read_tolerance(tolerance, &desc.tolerance)) ||
+             (max_steps && !read_steps(max_steps, &desc.max_steps)))
       result = CLI_USAGE;
     else
       result = check(&paths, &desc, &r, junit, which);

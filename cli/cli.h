@@ -57,6 +57,9 @@ int cli_fail(const sconce_error *err);
 
 /* A number of an option, or -1 with a complaint. */
 long cli_number(const char *option, const char *text, long low, long high);
+#define CLI_MAX_STEPS_HELP                                                                         \
+  "how many nodes a call may go through, in loops again and again (default: 10,000,000)"
+enum { CLI_MAX_STEPS = 2000000000 };
 
 /* A whole file, or standard input for "-", with a NUL behind it; the caller frees. NULL after a
  * complaint that has the system's reason. */

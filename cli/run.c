@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct options {
-  const char *method, *output_dir, *repeat, *profile, *top, *labels;
+  const char *method, *output_dir, *repeat, *profile, *top, *labels, *max_steps;
   bool stats, list;
   struct cli_list words, data, inputs, images;
   struct picture_options picture;
@@ -119,7 +119,7 @@ static int by_value(const void *a, const void *b) {
 }
 
 /* The first run, which may compile kernels, is told apart from the others. */
-static bool run_timed(sconce_state *state, long repeats) {
+static bool run_timed(sconce_state *state, const sconce_call *call, long repeats) {
   sconce_error err = {0};
   double *ms = calloc((size_t)repeats + 1, sizeof *ms);
   if (!ms) {
@@ -129,7 +129,7 @@ static bool run_timed(sconce_state *state, long repeats) {
   sconce_status status = SCONCE_OK;
   for (long i = 0; i <= repeats && status == SCONCE_OK; i++) {
     double start = console_seconds();
-    status = sconce_state_run(state, NULL, &err);
+    status = sconce_state_run(state, call, &err);
     ms[i] = (console_seconds() - start) * 1e3;
   }
   if (status == SCONCE_OK && repeats > 0) {
@@ -199,9 +199,15 @@ static bool profile(sconce_state *state, const char *path) {
 
 /* ---- the verb -------------------------------------------------------------------------------- */
 
-static int run_job(struct job *job, const struct options *o, long repeats, long top) {
+/* Options that are numbers. */
+struct counts {
+  long repeats, top;
+  sconce_call call;
+};
+
+static int run_job(struct job *job, const struct options *o, const struct counts *n) {
   struct outputs_desc outputs = {
-      .folder = o->output_dir, .labels_path = o->labels, .top = (uint32_t)top};
+      .folder = o->output_dir, .labels_path = o->labels, .top = (uint32_t)n->top};
   if (o->list) {
     print_bounds(job->info);
     return CLI_DONE;
@@ -209,14 +215,14 @@ static int run_job(struct job *job, const struct options *o, long repeats, long 
   job->given = calloc((size_t)job->info->n_inputs + 1, sizeof *job->given);
   int result = job->given ? set_inputs(job, o) : CLI_FAILED;
   if (result != CLI_DONE) return result;
-  bool ok =
-      run_timed(job->state, repeats) && outputs_show(job->state, job->info->n_outputs, &outputs);
+  bool ok = run_timed(job->state, &n->call, n->repeats) &&
+            outputs_show(job->state, job->info->n_outputs, &outputs);
   if (ok && o->stats) print_stats(job);
   if (ok && o->profile) ok = profile(job->state, o->profile);
   return ok ? CLI_DONE : CLI_FAILED;
 }
 
-static int run(const struct options *o, long repeats, long top) {
+static int run(const struct options *o, const struct counts *n) {
   struct job job = {0};
   sconce_error err = {0};
   const struct cli_load_desc desc = {
@@ -224,7 +230,7 @@ static int run(const struct options *o, long repeats, long top) {
   sconce_status status = cli_load(&job.load, &desc, &err);
   if (status == SCONCE_OK) status = sconce_state_open(&job.state, job.load.method, &err);
   if (status == SCONCE_OK) job.info = sconce_method_describe(job.load.method);
-  int result = status == SCONCE_OK ? run_job(&job, o, repeats, top) : cli_fail(&err);
+  int result = status == SCONCE_OK ? run_job(&job, o, n) : cli_fail(&err);
   sconce_state_close(job.state);
   cli_unload(&job.load);
   free(job.given);
@@ -234,11 +240,13 @@ static int run(const struct options *o, long repeats, long top) {
 static int check_and_run(const struct cli_verb *verb, const struct options *o) {
   long repeats = cli_number("--repeat", o->repeat, 0, 1000000);
   long top = cli_number("--top", o->top, 0, 1000);
-  if (repeats < 0 || top < 0) return CLI_USAGE;
+  long steps = o->max_steps ? cli_number("--max-steps", o->max_steps, 1, CLI_MAX_STEPS) : 0;
+  if (repeats < 0 || top < 0 || steps < 0) return CLI_USAGE;
   if (o->labels && !top) top = 5;
+  const struct counts n = {repeats, top, {.max_steps = (uint64_t)steps}};
   if (o->words.n == 0) return cli_usage(verb, "no model to run");
   if (o->words.n > 1) return cli_usage(verb, "unexpected '%s': one model", o->words.items[1]);
-  return cli_check_program(o->words.items[0]) == CLI_DONE ? run(o, repeats, top) : CLI_FAILED;
+  return cli_check_program(o->words.items[0]) == CLI_DONE ? run(o, &n) : CLI_FAILED;
 }
 
 int cli_run(int argc, char **argv) {
@@ -272,6 +280,7 @@ int cli_run(int argc, char **argv) {
       {"--output-dir", "DIR", "writes output0.npy, output1.npy, … there", .value = &o.output_dir},
       {"--repeat", "N", "runs N times more and prints the median and the shortest time",
        .value = &o.repeat},
+      {"--max-steps", "N", CLI_MAX_STEPS_HELP, .value = &o.max_steps},
       {"--stats", NULL, "memory and counts", .flag = &o.stats},
       {"--profile", "FILE", "the time of each kernel as a Chrome trace (needs timestamps)",
        .value = &o.profile},

@@ -160,6 +160,7 @@ typedef struct sconce_check_desc {
   const char *golden; /* X.golden.json; NULL for a folder */
   const char *filter; /* only cases whose name contains this */
   double tolerance;   /* of goldens, absolute; 0: what the golden says, or its variant's default */
+  uint64_t max_steps; /* of each call, as in sconce_call */
   void (*each)(void *user, const sconce_check_result *result);
   void *user;
 } sconce_check_desc;

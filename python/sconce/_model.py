@@ -79,7 +79,7 @@ class State(Handle):
     def __call__(self, *inputs: Any, keep: bool = False, **named: Any) -> Any:
         return self.run(*inputs, keep=keep, **named)
 
-    def run(self, *inputs: Any, keep: bool = False, last_rows: int = 0, **named: Any) -> Any:
+    def run(self, *inputs: Any, keep: bool = False, last_rows: int = 0, max_steps: int = 0, **named: Any) -> Any:
         """One call. Inputs are anything with the buffer protocol (NumPy arrays, ``array.array``, ``bytes``) or DLPack
         (PyTorch tensors on the CPU), numbers and lists of numbers, or a :class:`DeviceTensor`.
 
@@ -88,9 +88,10 @@ class State(Handle):
 
         Returns the output, or a tuple if there are several, as NumPy arrays (memoryviews without NumPy) that belong
         to the caller. ``keep=True`` leaves them on the device: :class:`DeviceTensor`. ``last_rows`` reads back only
-        so many rows from the end of each output.
+        so many rows from the end of each output. ``max_steps`` is how many nodes it may go through, in loops again
+        and again; 0: 10,000,000.
         """
-        return self._run(self._ordered(inputs, named), keep, last_rows)
+        return self._run(self._ordered(inputs, named), keep, last_rows, max_steps)
 
     def _ordered(self, inputs: Tuple[Any, ...], named: Dict[str, Any]) -> List[Any]:
         infos = self.inputs
@@ -108,7 +109,7 @@ class State(Handle):
             all_[names[name]] = value
         return all_
 
-    def _run(self, inputs: Sequence[Any], keep: bool, last_rows: int) -> Any:
+    def _run(self, inputs: Sequence[Any], keep: bool, last_rows: int, max_steps: int) -> Any:
         fed = {id(x._state): x._state for x in inputs if isinstance(x, DeviceTensor)}
         with contextlib.ExitStack() as locks:
             for _, state in sorted({**fed, id(self): self}.items()):  # one order for all threads
@@ -117,7 +118,7 @@ class State(Handle):
                 if x is not None:
                     self._set(i, x)
             self._calls += 1
-            call = _abi.call(keep_outputs=keep, last_rows=last_rows)
+            call = _abi.call(keep_outputs=keep, last_rows=last_rows, max_steps=max_steps)
             lib.state_run(self._handle, ctypes.byref(call))
             outputs = tuple(self._output(i, keep) for i in range(len(self.outputs)))
         return outputs[0] if len(outputs) == 1 else outputs
@@ -209,7 +210,7 @@ class Method(Handle):
     def __call__(self, *inputs: Any, keep: bool = False, **named: Any) -> Any:
         return self.run(*inputs, keep=keep, **named)
 
-    def run(self, *inputs: Any, keep: bool = False, last_rows: int = 0, **named: Any) -> Any:
+    def run(self, *inputs: Any, keep: bool = False, last_rows: int = 0, max_steps: int = 0, **named: Any) -> Any:
         """One call on the state that the method keeps for this; all inputs must be given. See :meth:`State.run`."""
         with self._lock:
             if self._own_state is None or self._own_state.closed:
@@ -219,7 +220,7 @@ class Method(Handle):
         missing = [f"x{i}" for i, x in enumerate(ordered) if x is None]
         if missing:
             raise TypeError(f"{self.name} has {len(ordered)} inputs, {', '.join(missing)} is missing")
-        return state._run(ordered, keep, last_rows)
+        return state._run(ordered, keep, last_rows, max_steps)
 
     def reset(self) -> None:
         """Puts KV caches and other buffers of calls without a state of their own back to their initial values."""
@@ -306,11 +307,11 @@ class Model(Handle):
         return self.method().run(*inputs, keep=keep, **named)
 
     def run(self, method: str = "forward", /, *inputs: Any, keep: bool = False, last_rows: int = 0,
-            **named: Any) -> Any:
+            max_steps: int = 0, **named: Any) -> Any:
         """Runs a method: ``model.run("forward", x)`` or ``model.run("forward", x=x)``; :meth:`State.run` says what
         inputs may be and what comes back. Dims of dynamic inputs may differ from call to call. Calls share one state:
         a model with KV caches goes on where the last call ended, until ``model.method(…).reset()``."""
-        return self.method(method).run(*inputs, keep=keep, last_rows=last_rows, **named)
+        return self.method(method).run(*inputs, keep=keep, last_rows=last_rows, max_steps=max_steps, **named)
 
     def state(self, method: str = "forward") -> State:
         """A new :class:`State` of a method, as if it were alone."""

@@ -24,6 +24,7 @@ from sconce import Status
 
 ROOT = pathlib.Path(sys.argv[1])
 MUL = ROOT / "tests/data/goldens/mul.pte"  # two float32 [2, 3], their product
+LOOP = ROOT / "tests/data/programs/map/model.pte"  # a loop over its rows
 ROWS = ROOT / "tests/data/format/delegated.pte"  # up to 8 rows of 8 in, twice as many out
 ADD_INT64 = ROOT / "tests/data/cases/right/add_int64/model.pte"
 STORIES = ROOT / "models/stories15M/stories15M-4w.pte"
@@ -91,6 +92,15 @@ def check_dims_differ_from_call_to_call():
     assert model.run("forward", x=[[1] * 8] * 2).shape == (4, 6)
     raises(sconce.Error, "input 0: dim 0 is 9, at most 8", model, [[1] * 8] * 9, status=Status.BAD_ARGUMENT)
     assert model([[1] * 8] * 8).shape == (16, 6)  # an error leaves it usable
+
+
+def check_steps_of_a_call_are_bounded():
+    model, rows, shift = sconce.Model(LOOP), [[1] * 8] * 3, [0] * 4
+    y = model.run("forward", rows, shift, max_steps=1000)
+    assert y.shape[0] == 3, y.shape
+    raises(sconce.Error, "more than 20 steps: set max_steps", model.run, "forward", rows, shift, max_steps=20,
+           status=Status.UNSUPPORTED)
+    assert model.method().run(rows, shift).shape == model.state()(rows, shift).shape == y.shape
 
 
 def check_outputs_stay_on_the_device():

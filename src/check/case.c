@@ -71,7 +71,7 @@ static sconce_status execute(struct check_run *run, struct json inputs, bool *re
     *refused = false;
   }
   *refused = true;
-  return sconce_state_run(run->state, NULL, err);
+  return sconce_state_run(run->state, &run->call, err);
 }
 
 /* Trouble of the machine is never the error that a case expects. */

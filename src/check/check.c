@@ -146,6 +146,7 @@ static sconce_status run_case(struct check *c, const char *folder, sconce_error 
   sconce_error why = {0};
   struct check_run run;
   check_run_init(&run, c->device);
+  run.call.max_steps = c->desc->max_steps;
   run.folder = folder;
   sconce_status status = check_case(&run, &why);
   status = report(c, &run, name, start, status, &why, err);
@@ -198,6 +199,7 @@ static sconce_status run_golden(struct check *c, const struct found *f, sconce_e
   struct check_golden golden;
   struct os_map blob = {0};
   check_run_init(&run, c->device);
+  run.call.max_steps = c->desc->max_steps;
   run.folder = check_folder_of(&run.arena, f->path);
   sconce_status status = run.folder ? SCONCE_OK : fail(&why, SCONCE_NO_MEMORY, "no memory");
   if (status == SCONCE_OK)

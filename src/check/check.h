@@ -45,6 +45,7 @@ struct check_run {
   sconce_model *model;
   sconce_method *method;
   sconce_state *state;
+  sconce_call call; /* how each is made */
   uint32_t calls;
   double scale; /* of every rule: 0, or CHECK_FAST */
   struct check_worst worst;

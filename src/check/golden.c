@@ -94,7 +94,7 @@ static sconce_status compare_output(struct check_golden *g, struct json spec, sc
 
 static sconce_status run_plain(struct check_golden *g, struct json spec, sconce_error *err) {
   TRY(set_inputs(g, json_member(spec, "inputs"), err));
-  TRY(sconce_state_run(g->run->state, NULL, err));
+  TRY(sconce_state_run(g->run->state, &g->run->call, err));
   TRY(compare_output(g, spec, err));
   g->run->calls++;
   return SCONCE_OK;

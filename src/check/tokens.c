@@ -77,7 +77,7 @@ static sconce_status run_step(struct check_golden *g, const struct call *c, uint
   sconce_tensor pos = {SCONCE_INT64, 1, {n_pos}, at, n_pos * sizeof(int64_t)};
   TRY(sconce_state_set_input(g->run->state, 0, &tokens, err));
   TRY(sconce_state_set_input(g->run->state, 1, &pos, err));
-  return sconce_state_run(g->run->state, NULL, err);
+  return sconce_state_run(g->run->state, &g->run->call, err);
 }
 
 /* The output as rows of one vocabulary each: a row of the golden belongs to a token, and the

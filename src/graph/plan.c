@@ -281,7 +281,8 @@ static sconce_status plan_segment(struct plan *p) {
   g->planned = to;
   g->steps += to - from;
   if (g->steps <= g->max_steps) return SCONCE_OK;
-  return fail(p->err, SCONCE_UNSUPPORTED, "the call takes more than %" PRIu64 " steps",
+  return fail(p->err, SCONCE_UNSUPPORTED,
+              "the call takes more than %" PRIu64 " steps: set max_steps if that is meant",
               g->max_steps);
 }
 

@@ -208,7 +208,7 @@ static void a_loop_that_the_device_decides(void) {
     CHECK_OK(sconce_state_set_input(o.state, 0, &x, &err), err);
     if (calls[c].submits == 0) { /* -2, -4, -8 … */
       CHECK_FAILS(sconce_state_run(o.state, &call, &err), SCONCE_UNSUPPORTED, err,
-                  "the call takes more than 200 steps");
+                  "the call takes more than 200 steps: set max_steps if that is meant");
       continue;
     }
     CHECK_OK(sconce_state_run(o.state, &call, &err), err);

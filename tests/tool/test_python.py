@@ -235,7 +235,8 @@ def check(python, *names, stdin="", path="", timeout=120):
     assert "Exception ignored" not in done.stderr and "Traceback" not in done.stderr, done.stderr
 
 
-MODELS = ("there_is_no_numpy", "inputs_of_every_kind", "dims_differ_from_call_to_call", "outputs_stay_on_the_device",
+MODELS = ("there_is_no_numpy", "inputs_of_every_kind", "dims_differ_from_call_to_call",
+          "steps_of_a_call_are_bounded", "outputs_stay_on_the_device",
           "states_are_alone", "a_lost_device_comes_back", "files_from_memory", "closing", "errors", "threads", "log_and_progress", "a_model_shows_itself",
           "tokenizer")
 

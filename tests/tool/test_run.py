@@ -245,3 +245,18 @@ def test_profile_is_a_chrome_trace():
         events = json.loads(path.read_text())
         assert len(events) == 1 and events[0]["ph"] == "X" and events[0]["name"] == "aten.add.Tensor"
         assert events[0]["ts"] == 0 and events[0]["dur"] >= 0 and events[0]["args"]["kernel"]
+
+
+def test_the_steps_of_a_call_are_bounded():
+    """A program whose loop is over the rows of its input."""
+    folder = ROOT / "tests/data/programs/map"
+    out, _ = run(SCONCE, "run", folder / "model.pte", "--max-steps", "1000")
+    assert "output 0: float32" in out, out
+    _, err = run(SCONCE, "run", folder / "model.pte", "--max-steps", "20", expect=1)
+    assert "the call takes more than 20 steps: set max_steps if that is meant" in err, err
+    assert run(SCONCE, "check", folder, "--max-steps", "1000")[0].splitlines()[-1] == "1 passed, 0 failed"
+    out, _ = run(SCONCE, "check", folder, "--max-steps", "20", expect=1)
+    assert "the call takes more than 20 steps" in out, out
+    for verb in ("run", "check"):
+        _, err = run(SCONCE, verb, folder, "--max-steps", "0", expect=2)
+        assert "--max-steps is '0', expected 1 to 2000000000" in err, err
