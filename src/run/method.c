@@ -8,7 +8,6 @@
 #include "run/constants.h"
 #include "run/convert.h"
 #include "run/delegate.h"
-#include "sconce_dev.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -362,10 +361,4 @@ void sconce_method_close(sconce_method *m) {
 
 const sconce_method_info *sconce_method_describe(const sconce_method *m) {
   return m && m->phase == METHOD_READY ? &m->info : NULL;
-}
-
-void sconce_method_load_times(const sconce_method *m, sconce_load_times *out) {
-  if (!m || !out) return;
-  *out = (sconce_load_times){
-      .uploaded = m->shared.load.bytes_all, .upload_ns = m->upload_ns, .compile_ns = m->compile_ns};
 }

@@ -3,7 +3,6 @@
 
 #include "base/os.h"
 #include "run/convert.h"
-#include "sconce_dev.h"
 
 #include <inttypes.h>
 
@@ -587,16 +586,7 @@ void sconce_state_stats(const sconce_state *s, sconce_stats *out) {
   gpu_unlock(gpu_of(s));
 }
 
-void sconce_state_times(const sconce_state *s, sconce_call_times *out) {
-  if (!s || !out) return;
-  *out = (sconce_call_times){.calls = s->calls,
-                             .plan_ns = s->plan_ns,
-                             .bind_ns = s->exec.bind_ns,
-                             .submit_ns = s->exec.submit_ns,
-                             .wait_ns = s->wait_ns};
-}
-
-static sconce_status start_for_clock(sconce_state *s, sconce_error *err) {
+sconce_status state_start_for_clock(sconce_state *s, sconce_error *err) {
   TRY(check_up(s, err));
   TRY(check_idle(s, err));
   TRY(start(s, &(sconce_call){0}, err));
@@ -604,24 +594,11 @@ static sconce_status start_for_clock(sconce_state *s, sconce_error *err) {
   return SCONCE_OK;
 }
 
-static sconce_status time_pass(sconce_state *s, uint64_t *ns, sconce_error *err) {
-  TRY(start_for_clock(s, err));
-  sconce_status status = exec_time_pass(&s->exec, ns, err);
-  if (status != SCONCE_OK) graph_rollback(&s->graph);
-  return status;
-}
-
-sconce_status sconce_state_time_pass(sconce_state *s, uint64_t *ns, sconce_error *err) {
-  if (!s || !ns) return fail(err, SCONCE_BAD_ARGUMENT, "state or ns is NULL");
-  sconce_error local;
-  LOCKED(gpu_of(s), time_pass(s, ns, err ? err : &local));
-}
-
 typedef void each_dispatch(void *user, const char *node, const char *kernel, uint64_t from,
                            uint64_t to);
 
 static sconce_status profile(sconce_state *s, each_dispatch *each, void *user, sconce_error *err) {
-  TRY(start_for_clock(s, err));
+  TRY(state_start_for_clock(s, err));
   struct arena scratch;
   arena_init(&scratch, &s->arena.allocator);
   sconce_status status = exec_profile(&s->exec, &scratch, each, user, err);

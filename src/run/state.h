@@ -38,4 +38,7 @@ struct sconce_state {
 void state_take_down(sconce_state *s);
 SCONCE_CHECK sconce_status state_bring_back(sconce_state *s, sconce_error *err);
 
+/* With the lock held: a call is planned, and can be run by exec_profile or exec_time_pass. */
+SCONCE_CHECK sconce_status state_start_for_clock(sconce_state *s, sconce_error *err);
+
 #endif

@@ -3,6 +3,7 @@
 import base64
 import json
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -86,6 +87,9 @@ def test_only_sconce_symbols_leave():
         names = [line.split()[-1] for line in out.splitlines() if len(line.split()) == 3]
         assert "sconce_device_open" in names
         assert all(n.startswith("sconce_") for n in names), [n for n in names if not n.startswith("sconce_")]
+        public = "".join((ROOT / "include" / name).read_text() for name in ("sconce.h", "sconce_llm.h", "sconce_dev.h")[: 3 if "dev" in library else 2])
+        undeclared = [n for n in names if not re.search(rf"\b{n}\(", public)]
+        assert not undeclared, (library, undeclared)
 
 
 def test_libraries_need_nothing_but_libc():
