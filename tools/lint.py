@@ -96,16 +96,36 @@ def check_sizes(path, code):
     limit = 450 if public else 400 if path.suffix == ".h" else 800
     if len(lines) > limit:
         finding(path, len(lines), f"{len(lines)} lines, at most {limit}")
-    start = None
     for number, line in enumerate(lines, 1):
         if len(line) > 100:
             finding(path, number, f"{len(line)} columns, at most 100")
+    is_test = path.name.startswith("test_") or path.relative_to(ROOT).parts[0] not in ("src", "cli")
+    most = 100 if is_test else 50
+    for number, size in functions(lines):
+        if size > most:
+            finding(path, number, f"a function of {size} lines, at most {most}")
+
+
+def functions(lines):
+    """[(first line, how many)]; lines of a table inside do not count."""
+    found, head, start, size, table = [], None, None, 0, False
+    for number, line in enumerate(lines, 1):
+        if start is None:
+            if re.match(r"\w[^=;]*\(", line):
+                head = number
+            if head and line.endswith("{"):
+                start, size = head, number - head
+            if line.endswith((";", "}")):
+                head = None
+        if start is None:
+            continue
+        size += not table
+        table = not line.endswith("};") if table else line.endswith("= {")
         if line.startswith("}"):
-            if start and number - start > 100:
-                finding(path, start, f"a function of {number - start} lines, at most 100")
-            start = None
-        elif line.endswith("{") and line[:1] not in (" ", "}", "#", "") and "(" in line:
-            start = number
+            found.append((start, size))
+            head = start = None
+            table = False
+    return found
 
 
 def check_text(path, text):
