@@ -213,24 +213,88 @@ static void of_all(void) {
   }
 }
 
-/* More elements than a loop of some devices runs through. */
-static void long_sum(void) {
-  enum { N = 250 * 1000 };
+/* Lines in parts. In all of them ones of both signs take turns, but for one 2 and one -2, so that
+ * every result is small: sums within what float16 holds, products of all. */
+static const struct {
+  uint32_t x[RANK];
+  unsigned dims;
+  bool all_dtypes;
+  const char *why;
+} long_lines[] = {
+    {{1, 1, 1000003}, 4, true, "elements that follow each other, more than loops of some devices"},
+    {{1, 9000, 100}, 2, true, "lines side by side, a thread for each part"},
+    {{1, 5000, 3}, 2, false, "a few lines side by side"},
+    {{40, 3, 2000}, 5, false, "over dims that are not neighbours"},
+    {{1, 1, 5000001}, 4, false, "five million"},
+};
+
+/* Lines run from the first to the last element of the reduced dims. */
+enum { N = sizeof operations / sizeof *operations };
+
+static double *of_both_signs(const uint32_t *dims, uint64_t numel) {
+  double *x = malloc((size_t)numel * sizeof *x);
+  for (uint64_t i = 0; i < numel; i++) x[i] = i / dims[2] % 2 == i % dims[2] % 2 ? 1 : -1;
+  for (uint64_t i = 0; i < 2; i++)
+    x[(uint64_t)((double)numel * (0.6 + 0.3 * (double)i))] = 2 - 4.0 * (double)i;
+  return x;
+}
+
+static void long_line(size_t s, enum vk_dtype dtype, const double *values, double (*want)[1000]) {
+  const uint32_t *dims = long_lines[s].x;
+  const uint64_t numel = (uint64_t)dims[0] * dims[1] * dims[2];
   struct op_test t;
   sconce_error err = {0};
+  uint32_t out[RANK], ys[N] = {0};
+  int64_t list[RANK];
   op_begin(&t);
-  uint32_t x = op_input(&t, VK_FLOAT32, DIMS(N)), y = op_output(&t, VK_FLOAT32, NULL, 0);
-  op_node(&t, "aten.mean.dim", IDS(x, op_null(&t), op_bool(&t, false), op_null(&t), y));
-  double *values = malloc(N * sizeof *values), want = (N - 1) / 2.0 / (double)N;
-  for (uint32_t i = 0; i < N; i++) values[i] = (double)i / (double)N;
+  uint32_t x = op_input(&t, dtype, dims, RANK), n = 0;
+  for (int i = 0; i < RANK; i++) {
+    const bool gone = long_lines[s].dims >> i & 1;
+    out[i] = gone ? 1 : dims[i];
+    if (gone) list[n++] = i;
+  }
+  for (size_t i = 0; i < N; i++) {
+    const struct operation *o = &operations[i];
+    if ((one_dim(o->kind) && n > 1) || (dtype == VK_INT32 && !o->integers)) continue;
+    const uint32_t which = one_dim(o->kind) ? op_int(&t, list[0]) : op_ints(&t, list, n);
+    ys[i] = op_output(&t, places(o->kind) ? VK_INT32 : dtype, out, RANK);
+    if (o->kind <= REDUCE_PRODUCT)
+      op_node(&t, o->name, IDS(x, which, op_bool(&t, true), op_null(&t), ys[i]));
+    else
+      op_node(&t, o->name, IDS(x, which, op_bool(&t, true), ys[i]));
+  }
+  if (numel * vk_dtype_size(dtype) > t.graph.caps.max_storage_binding) { /* it is not split */
+    CHECK_FAILS(op_try(&t, &err), SCONCE_UNSUPPORTED, err, "binding");
+    op_end(&t);
+    return;
+  }
   CHECK_OK(op_load(&t, NULL, &err), err);
-  op_set(&t, x, DIMS(N), values);
+  op_set(&t, x, dims, RANK, values);
   CHECK_OK(op_run(&t, &err), err);
-  uint64_t n;
-  test_close(op_get(&t, y, &n), &want, 1, 1e-5, 0, "all of them");
-  free(values);
+  for (size_t i = 0; i < N && !test_failed(); i++) {
+    uint64_t got;
+    if (ys[i])
+      test_close(op_get(&t, ys[i], &got), want[i], out[0] * out[1] * out[2], 1e-7, 1e-3,
+                 long_lines[s].why);
+  }
   op_end(&t);
 }
 
+static void in_parts(void) {
+  static const enum vk_dtype dtypes[] = {VK_FLOAT32, VK_FLOAT16, VK_INT32};
+  for (size_t s = 0; s < sizeof long_lines / sizeof *long_lines; s++) {
+    if (long_lines[s].x[2] > 5000000 && test_gpu_is_slow()) continue;
+    const uint32_t *dims = long_lines[s].x;
+    double *values = of_both_signs(dims, (uint64_t)dims[0] * dims[1] * dims[2]);
+    double(*want)[1000] = malloc(N * sizeof *want);
+    for (size_t i = 0; i < N; i++)
+      oracle_reduce(operations[i].kind, values, dims, long_lines[s].dims, want[i]);
+    for (size_t d = 0; d < (long_lines[s].all_dtypes ? 3 : 1); d++)
+      long_line(s, dtypes[d], values, want);
+    free(values);
+    free(want);
+  }
+}
+
 const struct test suite_reduce[] = {
-    TEST(every_row), TEST(corners), TEST(of_all), TEST(long_sum), {0}};
+    TEST(every_row), TEST(corners), TEST(of_all), TEST(in_parts), {0}};
