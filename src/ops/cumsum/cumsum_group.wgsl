@@ -1,11 +1,13 @@
-// y[i] = x[0] + … + x[i] along each line.  One workgroup per line, EACH elements a thread at a time.
+// y[i] = x[0] + … + x[i] along each line.  One workgroup per part of a line, EACH elements a thread at a
+// time, on top of what the parts before it have.
 // uses: grid cumsum_params
 const WG = 64u;
 const EACH = 4u;
 alias Sum = f32; // of y
 @group(0) @binding(0) var<storage, read>       x: array<u32>; // (outer, size, inner)
 @group(0) @binding(1) var<storage, read_write> y: array<Sum>; // (outer, size, inner)
-@group(0) @binding(2) var<uniform>             p: Params;
+@group(0) @binding(2) var<storage, read>       sums_to: array<Sum>; // (lines, parts): through each part
+@group(0) @binding(3) var<uniform>             p: Params;
 
 var<workgroup> sums: array<Sum, WG>;
 
@@ -34,14 +36,20 @@ fn sum_before(mine: Sum, local: u32) -> Sum {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) local: u32) {
-  let line = grid_group(group, groups);
-  if (line >= p.lines) {
+  let g = grid_group(group, groups);
+  if (g >= p.lines * p.parts) {
     return;
   }
+  let line = g / p.parts;
+  let part = g % p.parts;
+  let part_end = min(p.size, (part + 1u) * p.each);
   var all = Sum(); // of the elements behind us
-  for (var start = 0u; start < p.size; start += WG * EACH) {
+  if (part > 0u) {
+    all = sums_to[g - 1u];
+  }
+  for (var start = part * p.each; start < part_end; start += WG * EACH) {
     let first = start + local * EACH;
-    let end = min(p.size, first + EACH);
+    let end = min(part_end, first + EACH);
     var mine = Sum();
     for (var i = first; i < end; i++) {
       mine += load(element(line, i));

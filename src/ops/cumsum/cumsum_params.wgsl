@@ -3,7 +3,8 @@ struct Params {
   lines: u32, // outer * inner
   size: u32,
   inner: u32,
-  unused: u32,
+  parts: u32, // of a line, each with a workgroup of its own,
+  each: u32,  // so many elements in one, a multiple of WG * EACH
 }
 const F32 = 0u;
 const F16 = 1u;
