@@ -107,14 +107,13 @@ static sconce_status prepare(struct plan *p, struct node *n) {
   const struct tensor *x;
   TRY(arg_tensor(p, n, X, &x));
   if (n->op->code != OWN || x->rank < 2) return SCONCE_OK; /* emit will say why */
-  return graph_scratch(p->g, VK_FLOAT32, 2 * (uint64_t)x->dim_max[1], &n->extra[0], p->err);
+  return moments_prepare(p, n, 0, x->dim_max[1], moments_count(x->dim_max, x->rank, ~2u));
 }
 
 static sconce_status emit_own(struct plan *p, const struct node *n, const struct norm *m) {
-  const uint32_t stats = n->extra[0];
-  TRY(moments_emit(p, n, arg_id(n, X), ~2u, stats));
-  TRY(moments_out(p, n, stats, MOMENT_MEAN, m->count, 0, result(p, n, 1)));
-  return moments_out(p, n, stats, MOMENT_FACTOR, m->count, m->eps, result(p, n, 2));
+  TRY(moments_emit(p, n, arg_id(n, X), ~2u, 0));
+  TRY(moments_out(p, n, 0, MOMENT_MEAN, m->count, 0, result(p, n, 1)));
+  return moments_out(p, n, 0, MOMENT_FACTOR, m->count, m->eps, result(p, n, 2));
 }
 
 static sconce_status emit(struct plan *p, const struct node *n) {
@@ -157,7 +156,7 @@ static sconce_status emit(struct plan *p, const struct node *n) {
    .code = CODE,                                                                                   \
    .n_args = N_ARGS,                                                                               \
    .flags = OP_LIST,                                                                               \
-   .tables = TABLES(kernels, moments_kernels, moments_out_kernels)}
+   .tables = TABLES(kernels, moments_kernels, moments_join_kernels, moments_out_kernels)}
 
 const struct op ops_batch_norm[] = {
     BATCH_NORM("aten._native_batch_norm_legit_no_training.default", GIVEN, 8),

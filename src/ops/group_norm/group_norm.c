@@ -1,5 +1,7 @@
 /* Group normalisation: each group of channels of each item, with its mean and its reciprocal
  * deviation. */
+#include "ops/moments/moments.h"
+#include "ops/parts/parts.h"
 #include "ops/planes/planes.h"
 
 #include "group_norm.wgsl.h"
@@ -49,7 +51,7 @@ static const struct kernel apply_kernels[] = {
  * are few. */
 enum { PART_COLS = 16384, PARTS_MAX = 64, ROWS_ENOUGH = 512 };
 
-static uint32_t parts_of(uint64_t rows, uint64_t cols) {
+static uint32_t quad_parts(uint64_t rows, uint64_t cols) {
   if (rows >= ROWS_ENOUGH) return 1;
   uint64_t parts = cols / PART_COLS;
   return parts > PARTS_MAX ? PARTS_MAX : parts < 1 ? 1 : (uint32_t)parts;
@@ -105,7 +107,7 @@ static sconce_status rows_of(struct plan *p, const struct node *n, const uint32_
                                   .depth = depth,
                                   .eps = (float)eps};
   u->affine = (arg_is_null(p, n, WEIGHT) ? 0 : 1u) | (arg_is_null(p, n, BIAS) ? 0 : 2u);
-  u->parts = parts_of(rows, u->cols);
+  u->parts = quad_parts(rows, u->cols);
   return SCONCE_OK;
 }
 
@@ -129,9 +131,10 @@ static sconce_status prepare(struct plan *p, struct node *n) {
   TRY(arg_tensor(p, n, X, &x));
   TRY(rows_of(p, n, x->dim_max, &u));
   const uint64_t rows = u.rows < ROWS_ENOUGH ? u.rows : ROWS_ENOUGH;
-  const uint64_t parts = parts_of(1, u.cols);
-  if (parts == 1) return SCONCE_OK;
-  return graph_scratch(p->g, VK_FLOAT32, 2 * rows * parts, &n->extra[0], p->err);
+  const uint64_t parts = quad_parts(1, u.cols);
+  if (parts == 1 && u.cols <= PART_DENSE) return SCONCE_OK;
+  TRY(graph_scratch(p->g, VK_FLOAT32, 2 * rows * parts, &n->extra[0], p->err));
+  return moments_prepare(p, n, 1, u.rows, u.cols);
 }
 
 /* ---- emit ------------------------------------------------------------------------------------ */
@@ -157,6 +160,34 @@ static sconce_status emit_rows(struct plan *p, const struct node *n, enum vk_dty
                   OPERANDS(o->x, o->w, o->b, o->y, o->mean, o->rstd));
 }
 
+/* Rows of many workgroups that are no quads: as rows of a tensor (rows, cols). */
+static sconce_status emit_long(struct plan *p, const struct node *n,
+                               const struct group_norm_params *u) {
+  const struct operand w = {arg_id(n, WEIGHT)}, b = {arg_id(n, BIAS)};
+  TRY(moments_rows(p, n, arg_id(n, X), u->rows, u->cols, 1));
+  return moments_norm(p, n, 1,
+                      &(struct moments_norm){.x = arg_id(n, X),
+                                             .y = result(p, n, 0),
+                                             .mean = result(p, n, 1),
+                                             .rstd = result(p, n, 2),
+                                             .w = u->affine & 1 ? &w : NULL,
+                                             .b = u->affine & 2 ? &b : NULL,
+                                             .cols = u->cols,
+                                             .groups = u->groups,
+                                             .depth = u->depth,
+                                             .inner = u->inner,
+                                             .eps = u->eps});
+}
+
+/* Tensors larger than a binding are split by rows, which their moments are not: there one workgroup
+ * does a row, up to what no device stops. */
+static bool is_long(const struct plan *p, const struct group_norm_params *u,
+                    const struct tensor *x) {
+  const uint64_t bytes = tensor_numel_max(x) * vk_dtype_size(x->dtype);
+  if (quads(u) || parts_of(u->rows, u->cols, PART_DENSE) == 1) return false;
+  return bytes <= p->g->caps.max_storage_binding || u->cols > 16 * PART_DENSE;
+}
+
 static sconce_status emit(struct plan *p, const struct node *n) {
   const struct tensor *x;
   struct group_norm_params u = {0};
@@ -166,6 +197,7 @@ static sconce_status emit(struct plan *p, const struct node *n) {
   struct operands o = {
       .stats = {n->extra[0]}, .mean = {result(p, n, 1)}, .rstd = {result(p, n, 2)}};
   const uint64_t bytes = (uint64_t)cols * vk_dtype_size(x->dtype);
+  if (is_long(p, &u, x)) return emit_long(p, n, &u);
   uint64_t part = planes_part(p, rows, &bytes, 1);
   if (part < rows) part -= part % 2; /* two rows of halves share a word of the means */
   if (part == 0) part = rows;
@@ -188,7 +220,8 @@ static sconce_status emit(struct plan *p, const struct node *n) {
    prepare,                                                                                        \
    .n_args = N_ARGS,                                                                               \
    .flags = OP_LIST,                                                                               \
-   .tables = TABLES(kernels, part_kernels, apply_kernels)}
+   .tables = TABLES(kernels, part_kernels, apply_kernels, moments_kernels, moments_join_kernels,   \
+                    moments_out_kernels, moments_norm_kernels)}
 
 const struct op ops_group_norm[] = {
     GROUP_NORM("aten.native_group_norm.default", EPS + 2),

@@ -1,5 +1,6 @@
 /* Layer normalisation over the trailing dims, with its mean and its reciprocal deviation. */
-#include "graph/op.h"
+#include "ops/moments/moments.h"
+#include "ops/parts/parts.h"
 
 #include "layer_norm.wgsl.h"
 
@@ -52,6 +53,38 @@ static sconce_status shape(struct plan *p, const struct node *n) {
   return set_dims(p, arg_item(p, n, OUT, 2), dims, x->rank);
 }
 
+static sconce_status prepare(struct plan *p, struct node *n) {
+  const struct tensor *x;
+  int64_t dims[RANK_MAX];
+  uint32_t count;
+  TRY(arg_tensor(p, n, X, &x));
+  TRY(arg_ints(p, n, SHAPE, dims, RANK_MAX, &count));
+  if (count > x->rank) return SCONCE_OK; /* shape will say why */
+  const uint32_t leading = (1u << (x->rank - count)) - 1;
+  const uint64_t cols = moments_count(x->dim_max, x->rank, ~leading);
+  if (cols <= PART_DENSE) return SCONCE_OK;
+  return moments_prepare(p, n, 0, moments_count(x->dim_max, x->rank, leading), cols);
+}
+
+/* Rows of many workgroups. */
+static sconce_status emit_long(struct plan *p, const struct node *n, uint32_t rows, uint32_t cols,
+                               double eps) {
+  const bool weight = !arg_is_null(p, n, WEIGHT), bias = !arg_is_null(p, n, BIAS);
+  const struct operand w = {arg_id(n, WEIGHT)}, b = {arg_id(n, BIAS)};
+  TRY(moments_rows(p, n, arg_id(n, X), rows, cols, 0));
+  return moments_norm(p, n, 0,
+                      &(struct moments_norm){.x = arg_id(n, X),
+                                             .y = arg_item(p, n, OUT, 0),
+                                             .mean = arg_item(p, n, OUT, 1),
+                                             .rstd = arg_item(p, n, OUT, 2),
+                                             .w = weight ? &w : NULL,
+                                             .b = bias ? &b : NULL,
+                                             .cols = cols,
+                                             .groups = 1,
+                                             .inner = 1,
+                                             .eps = eps});
+}
+
 static sconce_status emit(struct plan *p, const struct node *n) {
   const struct tensor *x;
   TRY(arg_tensor(p, n, X, &x));
@@ -63,6 +96,7 @@ static sconce_status emit(struct plan *p, const struct node *n) {
   for (uint32_t i = x->rank - count; i < x->rank; i++) cols *= x->dim_live[i];
   TRY(check_affine(p, n, WEIGHT, x, cols));
   TRY(check_affine(p, n, BIAS, x, cols));
+  if (parts_of(rows, cols, PART_DENSE) > 1) return emit_long(p, n, rows, cols, eps);
   bool weight = !arg_is_null(p, n, WEIGHT), bias = !arg_is_null(p, n, BIAS);
   struct layer_norm_params u = {
       .rows = rows, .cols = cols, .eps = (float)eps, .affine = (weight ? 1u : 0) | (bias ? 2u : 0)};
@@ -76,7 +110,9 @@ static sconce_status emit(struct plan *p, const struct node *n) {
 }
 
 const struct op ops_layer_norm[] = {
-    {"aten.native_layer_norm.default", shape, emit, .n_args = ARGS, .flags = OP_LIST,
-     .also = "aten::native_layer_norm.out", .tables = TABLES(kernels)},
+    {"aten.native_layer_norm.default", shape, emit, prepare, .n_args = ARGS, .flags = OP_LIST,
+     .also = "aten::native_layer_norm.out",
+     .tables = TABLES(kernels, moments_kernels, moments_join_kernels, moments_out_kernels,
+                      moments_norm_kernels)},
     {0},
 };

@@ -1,9 +1,12 @@
 /* Variances: see moments.h. */
 #include "ops/moments/moments.h"
 
+#include "ops/parts/parts.h"
 #include "ops/strides/strides.h"
 
 #include "moments.wgsl.h"
+#include "moments_join.wgsl.h"
+#include "moments_norm.wgsl.h"
 #include "moments_out.wgsl.h"
 
 #include <inttypes.h>
@@ -14,20 +17,28 @@
 struct problem {
   uint64_t results, count;
   bool contiguous; /* the elements of a result follow each other */
+  bool in_parts;
 };
 
 static bool alone(const void *problem) { /* as for sums */
   const struct problem *q = problem;
-  return q->count <= 16 || (q->results >= 4096 && !q->contiguous);
+  return q->count <= 16 || (q->results >= (q->in_parts ? 64 : 4096) && !q->contiguous);
 }
 
-/* tile[0]: results of a workgroup. */
+/* tile[0]: results of a workgroup, or parts. */
 #define PAIR(NAME, SET, OF)                                                                        \
   {"thread_" NAME, &moments_wgsl, "GROUP=false " SET, OF, .fits = alone, .tile = {64}},            \
       {"group_" NAME, &moments_wgsl, SET, OF, .tile = {1}, .workgroup_bytes = 256}
 const struct kernel moments_kernels[] = {
     PAIR("f32", "use=elem_f32", OF_F32),
     PAIR("f16", "use=elem_f16", OF_F16),
+    {0},
+};
+const struct kernel moments_join_kernels[] = {
+    {"parts", &moments_join_wgsl, "", .workgroup_bytes = 256}, {0}};
+const struct kernel moments_norm_kernels[] = {
+    {"f32", &moments_norm_wgsl, "use=elem_f32", OF_F32},
+    {"f16", &moments_norm_wgsl, "use=elem_f16", OF_F16},
     {0},
 };
 
@@ -57,8 +68,46 @@ uint64_t moments_count(const uint32_t *dims, uint32_t rank, uint32_t reduced) {
   return n;
 }
 
+sconce_status moments_prepare(struct plan *p, struct node *n, uint32_t first, uint64_t results,
+                              uint64_t count) {
+  TRY(graph_scratch(p->g, VK_FLOAT32, 2 * results, &n->extra[first], p->err));
+  if (count <= PART_SPARSE) return SCONCE_OK;
+  return graph_scratch(p->g, VK_FLOAT32, 2 * parts_most(results, count, PART_SPARSE),
+                       &n->extra[first + 1], p->err);
+}
+
+static sconce_status emit_nests(struct plan *p, const struct node *n, uint32_t id,
+                                struct nest *kept, struct nest *inner, uint32_t first) {
+  const struct tensor *x = tensor_at(p, id);
+  if (!x) return fail(p->err, SCONCE_BAD_GRAPH, "value %u is no tensor", id);
+  uint64_t results = 1, count = 1;
+  for (uint32_t i = 0; i < kept->rank; i++) results *= kept->size[i];
+  for (uint32_t i = 0; i < inner->rank; i++) count *= inner->size[i];
+  nest_merge(kept);
+  nest_merge(inner);
+  struct moments_params u = {
+      .n = (uint32_t)results, .count = (uint32_t)count, .kept = kept->rank, .reduced = inner->rank};
+  memcpy(u.kept_dims, kept->size, sizeof u.kept_dims);
+  memcpy(u.kept_stride, kept->stride[0], sizeof u.kept_stride);
+  memcpy(u.reduced_dims, inner->size, sizeof u.reduced_dims);
+  memcpy(u.reduced_stride, inner->stride[0], sizeof u.reduced_stride);
+  const bool contiguous = inner->stride[0][inner->rank - 1] == 1;
+  u.each = contiguous ? PART_DENSE : PART_SPARSE;
+  u.parts = parts_of(results, count, u.each);
+  const struct problem problem = {results, count, contiguous, u.parts > 1};
+  const struct kernel *row = row_for(p, n, moments_kernels, x->dtype, &problem);
+  char text[120];
+  if (!row) return fail(p->err, SCONCE_UNSUPPORTED, "the variance of %s", tensor_text(x, text));
+  const uint32_t stats = n->extra[first], found = u.parts > 1 ? n->extra[first + 1] : stats;
+  TRY(dispatch(p, row, &u, div_up(results * u.parts, row->tile[0]), OPERANDS({id}, {found})));
+  if (u.parts == 1) return SCONCE_OK;
+  const struct moments_join_params j = {u.n, u.count, u.parts, u.each};
+  TRY(choose(p, n, moments_join_kernels, VK_FLOAT32, NULL, &row));
+  return dispatch(p, row, &j, results, OPERANDS({found}, {stats}));
+}
+
 sconce_status moments_emit(struct plan *p, const struct node *n, uint32_t id, uint32_t reduced,
-                           uint32_t stats) {
+                           uint32_t first) {
   const struct tensor *x = tensor_at(p, id);
   if (!x) return fail(p->err, SCONCE_BAD_GRAPH, "value %u is no tensor", id);
   uint32_t strides[RANK_MAX];
@@ -66,24 +115,38 @@ sconce_status moments_emit(struct plan *p, const struct node *n, uint32_t id, ui
   dense_strides(x->dim_live, x->rank, strides);
   for (uint32_t i = 0; i < x->rank; i++)
     nest_push(reduced >> i & 1 ? &inner : &kept, x->dim_live[i], strides[i], 0);
-  nest_merge(&kept);
-  nest_merge(&inner);
-  const uint64_t results = moments_results(x->dim_live, x->rank, reduced);
-  const uint64_t count = moments_count(x->dim_live, x->rank, reduced);
-  struct moments_params u = {
-      .n = (uint32_t)results, .count = (uint32_t)count, .kept = kept.rank, .reduced = inner.rank};
-  memcpy(u.kept_dims, kept.size, sizeof u.kept_dims);
-  memcpy(u.kept_stride, kept.stride[0], sizeof u.kept_stride);
-  memcpy(u.reduced_dims, inner.size, sizeof u.reduced_dims);
-  memcpy(u.reduced_stride, inner.stride[0], sizeof u.reduced_stride);
-  const struct problem problem = {results, count, inner.stride[0][inner.rank - 1] == 1};
-  const struct kernel *row = row_for(p, n, moments_kernels, x->dtype, &problem);
-  char text[120];
-  if (!row) return fail(p->err, SCONCE_UNSUPPORTED, "the variance of %s", tensor_text(x, text));
-  return dispatch(p, row, &u, div_up(results, row->tile[0]), OPERANDS({id}, {stats}));
+  return emit_nests(p, n, id, &kept, &inner, first);
 }
 
-sconce_status moments_out(struct plan *p, const struct node *n, uint32_t stats, enum moment moment,
+sconce_status moments_rows(struct plan *p, const struct node *n, uint32_t id, uint32_t rows,
+                           uint32_t cols, uint32_t first) {
+  struct nest kept = {.n_operands = 1}, inner = {.n_operands = 1};
+  nest_push(&kept, rows, cols, 0);
+  nest_push(&inner, cols, 1, 0);
+  return emit_nests(p, n, id, &kept, &inner, first);
+}
+
+sconce_status moments_norm(struct plan *p, const struct node *n, uint32_t first,
+                           const struct moments_norm *m) {
+  const struct tensor *t = tensor_at(p, m->x);
+  if (!t) return fail(p->err, SCONCE_BAD_GRAPH, "value %u is no tensor", m->x);
+  struct moments_norm_params u = {.n = (uint32_t)tensor_numel(t),
+                                  .cols = m->cols,
+                                  .groups = m->groups,
+                                  .depth = m->depth,
+                                  .inner = m->inner,
+                                  .affine = (m->w ? 1u : 0) | (m->b ? 2u : 0),
+                                  .eps = (float)m->eps};
+  const struct kernel *row;
+  TRY(choose(p, n, moments_norm_kernels, t->dtype, NULL, &row));
+  TRY(moments_out(p, n, first, MOMENT_MEAN, m->cols, 0, m->mean));
+  TRY(moments_out(p, n, first, MOMENT_FACTOR, m->cols, m->eps, m->rstd));
+  const struct operand x = {m->x}; /* stands in for what is not there */
+  return dispatch(p, row, &u, div_up(div_up(u.n, 4 / vk_dtype_size(t->dtype)), 64),
+                  OPERANDS(x, m->w ? *m->w : x, m->b ? *m->b : x, {n->extra[first]}, {m->y}));
+}
+
+sconce_status moments_out(struct plan *p, const struct node *n, uint32_t first, enum moment moment,
                           double divisor, double eps, uint32_t y) {
   const struct tensor *t = tensor_at(p, y);
   if (!t) return fail(p->err, SCONCE_BAD_GRAPH, "value %u is no tensor", y);
@@ -93,7 +156,7 @@ sconce_status moments_out(struct plan *p, const struct node *n, uint32_t stats, 
   char text[120];
   if (!row) return fail(p->err, SCONCE_UNSUPPORTED, "a variance in %s", tensor_text(t, text));
   return dispatch(p, row, &u, div_up(div_up(u.n, 4 / vk_dtype_size(t->dtype)), 64),
-                  OPERANDS({stats}, {y}));
+                  OPERANDS({n->extra[first]}, {y}));
 }
 
 /* ---- arguments ------------------------------------------------------------------------------- */
@@ -145,9 +208,12 @@ static sconce_status shape(struct plan *p, const struct node *n) {
 }
 
 static sconce_status prepare(struct plan *p, struct node *n) {
-  const struct tensor *y = tensor_at(p, result(p, n, 0));
-  if (!y) return fail(p->err, SCONCE_BAD_GRAPH, "the result is no tensor");
-  return graph_scratch(p->g, VK_FLOAT32, 2 * tensor_numel_max(y), &n->extra[0], p->err);
+  const struct tensor *x;
+  uint32_t reduced;
+  TRY(arg_tensor(p, n, X, &x));
+  TRY(dims_of(p, n, x, &reduced));
+  return moments_prepare(p, n, 0, moments_results(x->dim_max, x->rank, reduced),
+                         moments_count(x->dim_max, x->rank, reduced));
 }
 
 static sconce_status emit(struct plan *p, const struct node *n) {
@@ -157,12 +223,12 @@ static sconce_status emit(struct plan *p, const struct node *n) {
   double correction;
   TRY(dims_of(p, n, x, &reduced));
   TRY(arg_float_or(p, n, CORRECTION, 1, &correction));
-  TRY(moments_emit(p, n, arg_id(n, X), reduced, n->extra[0]));
+  TRY(moments_emit(p, n, arg_id(n, X), reduced, 0));
   const double count = (double)moments_count(x->dim_live, x->rank, reduced);
   const double divisor = count > correction ? count - correction : 0;
-  TRY(moments_out(p, n, n->extra[0], MOMENT_VARIANCE, divisor, 0, result(p, n, 0)));
+  TRY(moments_out(p, n, 0, MOMENT_VARIANCE, divisor, 0, result(p, n, 0)));
   if (n->op->code != BOTH) return SCONCE_OK;
-  return moments_out(p, n, n->extra[0], MOMENT_MEAN, count, 0, result(p, n, 1));
+  return moments_out(p, n, 0, MOMENT_MEAN, count, 0, result(p, n, 1));
 }
 
 #define VARIANCE(NAME, PORTABLE, CODE, FLAGS, N_ARGS)                                              \
@@ -174,7 +240,7 @@ static sconce_status emit(struct plan *p, const struct node *n) {
    .code = CODE,                                                                                   \
    .flags = FLAGS,                                                                                 \
    .n_args = N_ARGS,                                                                               \
-   .tables = TABLES(moments_kernels, moments_out_kernels)}
+   .tables = TABLES(moments_kernels, moments_join_kernels, moments_out_kernels)}
 
 const struct op ops_moments[] = {
     VARIANCE("aten.var.dim", "aten::var.out", 0, 0, 5),

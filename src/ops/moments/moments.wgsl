@@ -1,6 +1,6 @@
-// For each element of the result: the mean of the elements of x over the reduced dims, and the sum of
-// their squared deviations from it.  GROUP: one workgroup for each, whose threads share the elements;
-// else one thread.
+// For each element of the result and each part of the elements of x over the reduced dims: their mean
+// and the sum of their squared deviations from it.  GROUP: one workgroup for each, whose threads share
+// the elements; else one thread.
 // uses: grid group_tree
 alias Reduced = f32;
 const WG = 64u;
@@ -10,13 +10,16 @@ struct Params {
   count: u32, // elements of x for each
   kept: u32,  // loops
   reduced: u32,
+  parts: u32, // in which the elements for each are shared out,
+  each: u32,  // so many elements in one
+  unused: vec2<u32>,
   kept_dims: array<vec4<u32>, 2>, // outermost first, merged
   kept_stride: array<vec4<u32>, 2>,
   reduced_dims: array<vec4<u32>, 2>,
   reduced_stride: array<vec4<u32>, 2>,
 }
 @group(0) @binding(0) var<storage, read>       x: array<u32>;
-@group(0) @binding(1) var<storage, read_write> stats: array<vec2<f32>>; // (n)
+@group(0) @binding(1) var<storage, read_write> stats: array<vec2<f32>>; // (parts, n)
 @group(0) @binding(2) var<uniform>             p: Params;
 
 fn base_of(result: u32) -> u32 {
@@ -43,14 +46,11 @@ fn element(base: u32, i: u32) -> f32 {
 }
 
 // What one thread adds up of the elements, or of their squared distances from `middle`.
-fn some(base: u32, first: u32, step: u32, squares: bool, middle: f32) -> f32 {
+fn some(base: u32, first: u32, end: u32, step: u32, squares: bool, middle: f32) -> f32 {
   var sum = 0.0;
-  for (var start = first; start < p.count; start += step * 4096u) { // some devices stop long loops
-    let end = min(p.count, start + step * 4096u);
-    for (var i = start; i < end; i += step) {
-      let off = element(base, i) - middle;
-      sum += select(off, off * off, squares);
-    }
+  for (var i = first; i < end; i += step) {
+    let off = element(base, i) - middle;
+    sum += select(off, off * off, squares);
   }
   return sum;
 }
@@ -59,22 +59,22 @@ fn some(base: u32, first: u32, step: u32, squares: bool, middle: f32) -> f32 {
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) local: u32) {
   let g = grid_group(group, groups);
-  let n = f32(p.count);
+  let item = select(g * WG + local, g, GROUP);
+  if (item >= p.n * p.parts) {
+    return;
+  }
+  let base = base_of(item % p.n);
+  let first = item / p.n * p.each;
+  let end = min(p.count, first + p.each);
+  let n = f32(end - first);
   if (GROUP) {
-    if (g < p.n) {
-      let base = base_of(g);
-      let middle = group_add(some(base, local, WG, false, 0.0), local) / n;
-      let squares = group_add(some(base, local, WG, true, middle), local);
-      if (local == 0u) {
-        stats[g] = vec2<f32>(middle, squares);
-      }
+    let middle = group_add(some(base, first + local, end, WG, false, 0.0), local) / n;
+    let squares = group_add(some(base, first + local, end, WG, true, middle), local);
+    if (local == 0u) {
+      stats[item] = vec2<f32>(middle, squares);
     }
   } else {
-    let result = g * WG + local;
-    if (result < p.n) {
-      let base = base_of(result);
-      let middle = some(base, 0u, 1u, false, 0.0) / n;
-      stats[result] = vec2<f32>(middle, some(base, 0u, 1u, true, middle));
-    }
+    let middle = some(base, first, end, 1u, false, 0.0) / n;
+    stats[item] = vec2<f32>(middle, some(base, first, end, 1u, true, middle));
   }
 }

@@ -8,7 +8,7 @@
 
 /* Elements of a part. SPARSE: of lines whose elements do not follow each other, which neighbouring
  * threads read side by side. */
-enum { PART_DENSE = 16384, PART_SPARSE = 1024 };
+enum { PART_DENSE = 16384, PART_SPARSE = 256 };
 
 /* How many parts of `each` elements a line has; the last may be shorter. */
 uint32_t parts_of(uint64_t lines, uint64_t size, uint32_t each);

@@ -1,21 +1,25 @@
-/* Softmax and its logarithm along one dim, in two steps: what lines have in common, then elements.
+/* Softmax and its logarithm along one dim, in two steps: what lines have in common (of long lines
+ * what their parts have, then the lines), then elements.
  * A thread of the second owns whole words also where a word holds the ends of two lines. */
+#include "ops/parts/parts.h"
+
 #include "graph/op.h"
 
 #include "softmax.wgsl.h"
+#include "softmax_join.wgsl.h"
 #include "softmax_stats.wgsl.h"
 
 struct problem {
-  uint32_t lines, size, inner;
+  uint32_t lines, size, inner, parts, each;
 };
 
 /* One thread per line where there are lines enough and neighbours read side by side. */
 static bool alone(const void *problem) {
   const struct problem *q = problem;
-  return q->size <= 16 || (q->lines >= 4096 && q->inner > 1);
+  return q->size <= 16 || (q->lines >= (q->parts > 1 ? 64 : 4096) && q->inner > 1);
 }
 
-/* tile[0]: lines that one workgroup sees. */
+/* tile[0]: lines, or parts of lines, that one workgroup sees. */
 enum { SHARED = 64 * 4 };
 static const struct kernel stats_kernels[] = {
     {"f32_thread", &softmax_stats_wgsl, "GROUP=false use=elem_f32", OF_F32, .fits = alone,
@@ -26,6 +30,8 @@ static const struct kernel stats_kernels[] = {
     {"f16", &softmax_stats_wgsl, "use=elem_f16", OF_F16, .tile = {1}, .workgroup_bytes = SHARED},
     {0},
 };
+static const struct kernel join_kernels[] = {
+    {"parts", &softmax_join_wgsl, "", .workgroup_bytes = SHARED}, {0}};
 static const struct kernel plain_kernels[] = {
     {"f32", &softmax_wgsl, "use=elem_f32", OF_F32},
     {"f16", &softmax_wgsl, "use=elem_f16", OF_F16},
@@ -48,11 +54,13 @@ static sconce_status lines_of(struct plan *p, const struct node *n, const uint32
                 tensor_text(y, two));
   uint32_t dim = 0;
   if (x->rank) TRY(arg_dim(p, n, 1, x->rank, &dim));
-  *q = (struct problem){1, x->rank ? dims[dim] : 1, 1};
+  *q = (struct problem){.lines = 1, .size = x->rank ? dims[dim] : 1, .inner = 1};
   for (uint32_t i = 0; i < x->rank; i++) {
     if (i != dim) q->lines *= dims[i];
     if (i > dim) q->inner *= dims[i];
   }
+  q->each = q->inner == 1 ? PART_DENSE : PART_SPARSE;
+  q->parts = parts_of(q->lines, q->size, q->each);
   return SCONCE_OK;
 }
 
@@ -61,21 +69,38 @@ static sconce_status prepare(struct plan *p, struct node *n) {
   const struct tensor *x;
   TRY(arg_tensor(p, n, 0, &x));
   TRY(lines_of(p, n, x->dim_max, &q));
-  return graph_scratch(p->g, VK_FLOAT32, 2 * (uint64_t)q.lines, &n->extra[0], p->err);
+  TRY(graph_scratch(p->g, VK_FLOAT32, 2 * (uint64_t)q.lines, &n->extra[0], p->err));
+  if (q.size <= PART_SPARSE) return SCONCE_OK;
+  return graph_scratch(p->g, VK_FLOAT32, 2 * parts_most(q.lines, q.size, PART_SPARSE), &n->extra[1],
+                       p->err);
+}
+
+/* The maximum and the sum of each line, in extra[0]. */
+static sconce_status emit_stats(struct plan *p, const struct node *n, enum vk_dtype dtype,
+                                const struct problem *q) {
+  const struct softmax_stats_params s = {
+      .lines = q->lines, .size = q->size, .inner = q->inner, .parts = q->parts, .each = q->each};
+  const struct softmax_join_params j = {.lines = q->lines, .parts = q->parts};
+  const struct operand x = {arg_id(n, 0)}, found = {n->extra[q->parts > 1]};
+  const struct kernel *row;
+  TRY(choose(p, n, stats_kernels, dtype, q, &row));
+  TRY(dispatch(p, row, &s, div_up((uint64_t)q->lines * q->parts, row->tile[0]),
+               OPERANDS(x, found)));
+  if (q->parts == 1) return SCONCE_OK;
+  TRY(choose(p, n, join_kernels, VK_FLOAT32, q, &row));
+  return dispatch(p, row, &j, q->lines, OPERANDS(found, {n->extra[0]}));
 }
 
 static sconce_status emit(struct plan *p, const struct node *n) {
   struct problem q;
   const struct tensor *x;
+  const struct kernel *row;
   TRY(arg_tensor(p, n, 0, &x));
   TRY(lines_of(p, n, x->dim_live, &q));
-  struct softmax_stats_params s = {.lines = q.lines, .size = q.size, .inner = q.inner};
-  const struct kernel *row;
-  TRY(choose(p, n, stats_kernels, x->dtype, &q, &row));
-  TRY(dispatch(p, row, &s, div_up(q.lines, row->tile[0]), OPERANDS({arg_id(n, 0)}, {n->extra[0]})));
+  TRY(emit_stats(p, n, x->dtype, &q));
   struct softmax_params u = {.n = q.lines * q.size, .size = q.size, .inner = q.inner};
   uint64_t words = div_up(u.n, 4 / vk_dtype_size(x->dtype));
-  TRY(choose(p, n, n->op->tables[1], x->dtype, &q, &row));
+  TRY(choose(p, n, n->op->tables[2], x->dtype, &q, &row));
   return dispatch(p, row, &u, div_up(words, 64),
                   OPERANDS({arg_id(n, 0)}, {n->extra[0]}, {out_id(n)}));
 }
@@ -87,7 +112,7 @@ static sconce_status emit(struct plan *p, const struct node *n) {
    prepare,                                                                                        \
    .also = PORTABLE,                                                                               \
    .n_args = 4,                                                                                    \
-   .tables = TABLES(stats_kernels, TABLE)}
+   .tables = TABLES(stats_kernels, join_kernels, TABLE)}
 
 const struct op ops_softmax[] = {
     SOFTMAX("aten._softmax.default", "aten::_softmax.out", plain_kernels),
