@@ -183,6 +183,78 @@ static void corners(void) {
   }
 }
 
+/* Lines in parts, the last of which has fewer than are wanted, and ties in all of them. */
+static void long_lines(void) {
+  static const struct {
+    uint32_t rows, size, k;
+    bool largest, large;
+  } cases[] = {
+      {2, 3 * 65536 + 5, 40, true, false},
+      {1, 1000003, 1000, false, false},
+      {1, 4200000, 20000, true, true}, /* parts grow, so that what they find can be searched */
+      {1, 5000001, 3, true, true},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases && !test_failed(); i++) {
+    const uint32_t n_rows = cases[i].rows, size = cases[i].size, k = cases[i].k;
+    struct op_test t;
+    sconce_error err = {0};
+    if (cases[i].large && test_gpu_is_slow()) continue;
+    op_begin(&t);
+    uint32_t x = op_input(&t, VK_FLOAT32, DIMS(n_rows, size));
+    uint32_t values = op_output(&t, VK_FLOAT32, DIMS(n_rows, k));
+    uint32_t indices = op_output(&t, VK_INT32, DIMS(n_rows, k));
+    op_node(&t, "aten.topk.default",
+            IDS(x, op_int(&t, k), op_int(&t, 1), op_bool(&t, cases[i].largest), op_bool(&t, true),
+                op_list(&t, IDS(values, indices))));
+    if (4 * n_rows * size > t.graph.caps.max_storage_binding) { /* it is not split */
+      CHECK_FAILS(op_try(&t, &err), SCONCE_UNSUPPORTED, err, "the device binds at most");
+      op_end(&t);
+      continue;
+    }
+    CHECK_OK(op_load(&t, NULL, &err), err);
+    /* Every value as often as there are rounds, in an order of its own: the best are those of the
+     * first rounds that have them. 7919 is prime to all rounds. */
+    enum { ROUND = 50000 };
+    double *v = malloc(sizeof *v * n_rows * size), *want = malloc(sizeof *want * n_rows * k),
+           *places = malloc(sizeof *places * n_rows * k);
+    uint32_t *where = malloc(sizeof *where * ROUND);
+    for (uint32_t e = 0; e < n_rows * size; e++) v[e] = (uint32_t)(e % size * 7919ull % ROUND);
+    for (uint32_t e = 0; e < ROUND; e++) where[e * 7919ull % ROUND] = e;
+    for (uint32_t r = 0, n = 0; r < n_rows; r++)
+      for (uint32_t value = 0; n < (r + 1) * k; value++) {
+        const uint32_t best = cases[i].largest ? ROUND - 1 - value : value;
+        for (uint32_t at = where[best]; at < size && n < (r + 1) * k; at += ROUND, n++) {
+          want[n] = best;
+          places[n] = at;
+        }
+      }
+    op_set(&t, x, DIMS(n_rows, size), v);
+    CHECK_OK(op_run(&t, &err), err);
+    uint64_t n;
+    test_close(op_get(&t, values, &n), want, n_rows * k, 0, 0, "values");
+    test_close(op_get(&t, indices, &n), places, n_rows * k, 0, 0, "places");
+    free(v);
+    free(want);
+    free(places);
+    free(where);
+    op_end(&t);
+  }
+}
+
+static void refuses_too_many(void) {
+  struct op_test t;
+  sconce_error err = {0};
+  op_begin(&t);
+  uint32_t x = op_input(&t, VK_INT8, DIMS(600000)), y = op_output(&t, VK_INT8, DIMS(600000));
+  uint32_t i = op_output(&t, VK_INT32, DIMS(600000));
+  op_node(&t, "aten.topk.default",
+          IDS(x, op_int(&t, 600000), op_int(&t, 0), op_bool(&t, true), op_bool(&t, true),
+              op_list(&t, IDS(y, i))));
+  CHECK_FAILS(op_try(&t, &err), SCONCE_UNSUPPORTED, err,
+              "the 600000 best of 600000 elements, at most 524288");
+  op_end(&t);
+}
+
 static void refuses(void) {
   struct op_test t;
   sconce_error err = {0};
@@ -196,4 +268,6 @@ static void refuses(void) {
   op_end(&t);
 }
 
-const struct test suite_topk[] = {TEST(every_line), TEST(bytes), TEST(corners), TEST(refuses), {0}};
+const struct test suite_topk[] = {
+    TEST(every_line),       TEST(bytes), TEST(corners), TEST(long_lines), TEST(refuses),
+    TEST(refuses_too_many), {0}};

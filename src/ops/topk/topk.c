@@ -1,4 +1,6 @@
 /* The k best elements along a dim, and where they are. */
+#include "ops/parts/parts.h"
+
 #include "graph/op.h"
 
 #include "topk_rank.wgsl.h"
@@ -21,6 +23,8 @@
 static const struct kernel small_kernels[] = ROWS(topk_small_wgsl, .threads = 64);
 static const struct kernel select_kernels[] =
     ROWS(topk_select_wgsl, .threads = 256, .workgroup_bytes = 1060);
+static const struct kernel again_kernels[] = {
+    {"found", &topk_select_wgsl, "IN=FOUND", .threads = 256, .workgroup_bytes = 1060}, {0}};
 static const struct kernel rank_kernels[] = {{"any", &topk_rank_wgsl, ""}, {0}};
 static const struct kernel take_kernels[] = {
     {"words", &topk_take_wgsl, "", OF_F32 | OF_I32},
@@ -28,8 +32,11 @@ static const struct kernel take_kernels[] = {
     {"bytes", &topk_take_wgsl, "BITS=8u", OF_U8 | OF_BOOL | OF_I8},
     {0},
 };
-/* Every element with every other one; longer lines are searched first. */
-enum { SMALL = 512 };
+/* Every element with every other one; longer lines are searched first: of lines longer than PART
+ * first parts, then what was found there. A search reads its line up to nine times, and some
+ * devices stop loops after 65,535 turns, so one workgroup may see SEARCH_MAX; likewise a thread
+ * that compares one of the best with all others, 16 a turn. */
+enum { SMALL = 512, PART = 65536, SEARCH_MAX = 1 << 20, BEST_MAX = 1 << 19 };
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
@@ -64,6 +71,9 @@ static sconce_status lines_of(struct plan *p, const struct node *n, const uint32
     TRY(arg_bool(p, n, 2, &l->keep));
   }
   const uint32_t size = x->rank ? dims[l->dim] : 1;
+  if (size > SMALL && k > BEST_MAX)
+    return fail(p->err, SCONCE_UNSUPPORTED, "the %" PRId64 " best of %u elements, at most %d", k,
+                size, BEST_MAX);
   if (k < 0 || k > size)
     return fail(p->err, SCONCE_BAD_ARGUMENT, "%" PRId64 " elements of %u", k, size);
   l->u = (struct topk_params){
@@ -72,7 +82,13 @@ static sconce_status lines_of(struct plan *p, const struct node *n, const uint32
     if (i != l->dim) l->u.lines *= dims[i];
     if (i > l->dim) l->u.inner *= dims[i];
   }
-  return SCONCE_OK;
+  for (l->u.each = PART;; l->u.each *= 2) {
+    l->u.parts = parts_of(l->u.lines, size, l->u.each);
+    if (l->u.parts == 1) l->u.each = size;
+    if ((uint64_t)l->u.parts * l->u.k <= SEARCH_MAX || l->u.parts == 1) return SCONCE_OK;
+    if (l->u.each < SEARCH_MAX) continue;
+    return fail(p->err, SCONCE_UNSUPPORTED, "the %" PRId64 " best of %u elements", k, size);
+  }
 }
 
 static sconce_status shape(struct plan *p, const struct node *n) {
@@ -89,7 +105,8 @@ static sconce_status shape(struct plan *p, const struct node *n) {
   return set_dims(p, result(p, n, 1), dims, rank);
 }
 
-/* extra[0]: the order; extra[1]: keys and indices that were found in long lines. */
+/* extra[0]: the order; extra[1]: keys and indices that were found in long lines, extra[2]: in parts
+ * of them. */
 static sconce_status prepare(struct plan *p, struct node *n) {
   const struct tensor *x, *values = tensor_at(p, result(p, n, 0));
   struct lines l;
@@ -99,7 +116,10 @@ static sconce_status prepare(struct plan *p, struct node *n) {
   const uint64_t most = tensor_numel_max(values);
   TRY(graph_scratch(p->g, VK_INT32, most, &n->extra[0], p->err));
   if (l.u.size <= SMALL) return SCONCE_OK;
-  return graph_scratch(p->g, VK_INT32, 2 * most, &n->extra[1], p->err);
+  TRY(graph_scratch(p->g, VK_INT32, 2 * most, &n->extra[1], p->err));
+  if (l.u.size <= PART) return SCONCE_OK;
+  const uint64_t found = parts_most(most, l.u.size, PART), bound = (uint64_t)l.u.lines * SEARCH_MAX;
+  return graph_scratch(p->g, VK_INT32, 2 * (found < bound ? found : bound), &n->extra[2], p->err);
 }
 
 /* ---- emit ------------------------------------------------------------------------------------ */
@@ -114,7 +134,16 @@ static sconce_status emit_order(struct plan *p, const struct node *n, const stru
   if (!row) return fail(p->err, SCONCE_UNSUPPORTED, "the order of %s", tensor_text(x, text));
   if (small)
     return dispatch(p, row, u, div_up((uint64_t)u->lines * u->size, 64), OPERANDS(from, order));
-  TRY(dispatch(p, row, u, u->lines, OPERANDS(from, found)));
+  const struct operand part = {n->extra[2]};
+  TRY(dispatch(p, row, u, (uint64_t)u->lines * u->parts,
+               OPERANDS(from, u->parts > 1 ? part : found)));
+  if (u->parts > 1) {
+    const uint32_t size = u->parts * u->k;
+    const struct topk_params v = {
+        .lines = u->lines, .size = size, .inner = 1, .k = u->k, .parts = 1, .each = size};
+    TRY(choose(p, n, again_kernels, x->dtype, NULL, &row));
+    TRY(dispatch(p, row, &v, u->lines, OPERANDS(part, found)));
+  }
   struct topk_rank_params r = {.lines = u->lines, .k = u->k};
   TRY(choose(p, n, rank_kernels, x->dtype, NULL, &rank));
   return dispatch(p, rank, &r, div_up((uint64_t)u->lines * u->k, 64), OPERANDS(found, order));
@@ -148,7 +177,7 @@ static sconce_status emit(struct plan *p, const struct node *n) {
    .code = CODE,                                                                                   \
    .n_args = N_ARGS,                                                                               \
    .flags = OP_LIST,                                                                               \
-   .tables = TABLES(small_kernels, select_kernels, rank_kernels, take_kernels)}
+   .tables = TABLES(small_kernels, select_kernels, again_kernels, rank_kernels, take_kernels)}
 
 const struct op ops_topk[] = {
     TOPK("aten.topk.default", SEVERAL, 6),

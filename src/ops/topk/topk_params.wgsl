@@ -6,12 +6,15 @@ struct Params {
   inner: u32,
   k: u32,
   smallest: u32, // 1: the smallest are the best
+  parts: u32,    // of a line, for kernels that split it,
+  each: u32,     // so many elements in one
 }
 const F32 = 0u;
 const F16 = 1u;
 const I32 = 2u;
 const BYTES = 3u;
 const SIGNED_BYTES = 4u;
+const FOUND = 5u; // x (lines, size) is keys and indices that were found in parts of lines
 const IN = F32; // elements of x
 
 fn float_key(v: f32) -> u32 {
@@ -36,6 +39,15 @@ fn key_at(e: u32) -> u32 {
   return select(byte, byte ^ 0x80u, IN == SIGNED_BYTES);
 }
 fn key_of(line: u32, i: u32) -> u32 {
+  if (IN == FOUND) {
+    return x[(line * p.size + i) * 2u];
+  }
   let key = key_at((line / p.inner * p.size + i) * p.inner + line % p.inner);
   return select(key, ~key, p.smallest == 1u);
+}
+fn index_of(line: u32, i: u32) -> u32 {
+  if (IN == FOUND) {
+    return x[(line * p.size + i) * 2u + 1u];
+  }
+  return i;
 }
