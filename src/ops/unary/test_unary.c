@@ -9,7 +9,7 @@ static double hardswish(double x) { return x * hardsigmoid(x); }
 static double clamp(double x) { return fmin(fmax(x, -2), 3); }
 static double at_most(double x) { return fmin(x, 3); }
 static double cube(double x) { return x * x * x; }
-static double root(double x) { return pow(x, 0.5); }
+static double root(double x) { return sqrt(x); } /* as PyTorch: no number of -infinity */
 static double power(double x) { return pow(x, -1.75); }
 static double relu(double x) { return x > 0 ? x : 0; }
 static double gelu(double x) { return 0.5 * x * (1 + erf(x / sqrt(2))); }
@@ -235,6 +235,35 @@ static void corners(void) {
   }
 }
 
+/* What is no number goes through, but for PyTorch's sign, which is 0, and comparisons; infinities
+ * as the mathematics has them. */
+static void no_numbers(void) {
+  static const double specials[] = {NAN, INFINITY, -INFINITY};
+  static const enum vk_dtype dtypes[] = {VK_FLOAT32, VK_FLOAT16};
+  for (size_t i = 0; i < 2 * n_oracles_unary; i++) {
+    const struct oracle_unary *o = &oracles_unary[i / 2];
+    const bool compares = (o->dtypes & BOOL) != 0;
+    if (!(o->dtypes & (i % 2 ? F16 : F32))) continue;
+    struct op_test t;
+    sconce_error err = {0};
+    op_begin(&t);
+    uint32_t x = op_input(&t, dtypes[i % 2], DIMS(3));
+    uint32_t y = op_output(&t, compares ? VK_BOOL : dtypes[i % 2], DIMS(3));
+    add_node(&t, o, x, y, false);
+    CHECK_OK(op_load(&t, NULL, &err), err);
+    if (!test_failed()) {
+      op_set(&t, x, DIMS(3), specials);
+      CHECK_OK(op_run(&t, &err), err);
+      double want[3];
+      uint64_t n;
+      for (int k = 0; k < 3; k++) want[k] = o->of(specials[k]);
+      if (!compares) want[0] = o->of == signum ? 0 : NAN;
+      test_close(op_get(&t, y, &n), want, 3, 1e-6, i % 2 ? 1e-3 : 1e-6, o->name);
+    }
+    op_end(&t);
+  }
+}
+
 /* The dtype that the result says, where kernels have it: PyTorch's promotion. */
 static void other_dtypes(void) {
   static const struct {
@@ -297,5 +326,6 @@ static void refuses(void) {
   }
 }
 
-const struct test suite_unary[] = {TEST(every_operation), TEST(large),   TEST(corners),
-                                   TEST(other_dtypes),    TEST(refuses), {0}};
+const struct test suite_unary[] = {
+    TEST(every_operation), TEST(large), TEST(corners), TEST(no_numbers), TEST(other_dtypes),
+    TEST(refuses),         {0}};

@@ -171,7 +171,7 @@ const struct op ops_unary[] = {
     OF_ONE("aten.cosh.default", "aten::cosh.out", FLOATS("cosh", "cosh(x)")),
     OF_ONE("aten.asin.default", "aten::asin.out", FLOATS("asin", "arc_sine(x)")),
     OF_ONE("aten.acos.default", "aten::acos.out", FLOATS("acos", "arc_cosine(x)")),
-    OF_ONE("aten.atan.default", "aten::atan.out", FLOATS("atan", "atan(x)")),
+    OF_ONE("aten.atan.default", "aten::atan.out", FLOATS("atan", "arc_tangent(x)")),
     OF_ONE("aten.asinh.default", "aten::asinh.out", FLOATS("asinh", "area_sine(x)")),
     OF_ONE("aten.acosh.default", "aten::acosh.out", FLOATS("acosh", "area_cosine(x)")),
     OF_ONE("aten.atanh.default", "aten::atanh.out", FLOATS("atanh", "area_tangent(x)")),

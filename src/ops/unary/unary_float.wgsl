@@ -56,6 +56,9 @@ fn arc_cosine(x: vec4<f32>) -> vec4<f32> {
   let y = 2.0 * atan2(sqrt(1.0 - inside), sqrt(1.0 + inside));
   return select(y, not_a_number(), (abs(x) > vec4<f32>(1.0)) | is_nan(x));
 }
+fn arc_tangent(x: vec4<f32>) -> vec4<f32> {
+  return select(atan(x), x, is_nan(x));
+}
 fn area_sine(x: vec4<f32>) -> vec4<f32> {
   let size = abs(x);
   let far = logarithm(size) + 0.6931472;
@@ -90,7 +93,7 @@ fn gelu_tanh(x: vec4<f32>) -> vec4<f32> {
   return x * sigmoid(1.5957691 * (x + 0.044715 * x * x * x));
 }
 fn hardsigmoid(x: vec4<f32>) -> vec4<f32> {
-  return clamp(x + 3.0, vec4<f32>(), vec4<f32>(6.0)) / 6.0;
+  return clamped(x + 3.0, vec4<f32>(), vec4<f32>(6.0)) / 6.0;
 }
 fn hardswish(x: vec4<f32>) -> vec4<f32> {
   return x * clamp(x + 3.0, vec4<f32>(), vec4<f32>(6.0)) / 6.0;
