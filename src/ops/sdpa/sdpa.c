@@ -155,7 +155,7 @@ const struct op ops_sdpa[] = {
      .code = WHOLE, .tables = TABLES(attention_kernels, attention_merges)},
     {"update_cache.default", update_shape, update_emit, .also = "llama.update_cache.default",
      .n_args = 4, .flags = OP_APPENDS, .writes = 1 << 1, .tables = TABLES(append_kernels)},
-    {"et_vk.sdpa.default", by_head_shape, by_head_emit, by_head_prepare, .n_args = 6,
-     .tables = TABLES(attention_kernels, attention_merges)},
+    {"et_vk.sdpa.default", by_head_shape, by_head_emit, by_head_prepare, .also = "sdpa.default",
+     .n_args = 6, .tables = TABLES(attention_kernels, attention_merges)},
     {0},
 };
