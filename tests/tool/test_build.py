@@ -92,6 +92,13 @@ def test_only_sconce_symbols_leave():
         assert not undeclared, (library, undeclared)
 
 
+def test_the_library_for_applications_is_small():
+    size = (ROOT / "build/libsconce.so").stat().st_size
+    assert size < 1_500_000, f"libsconce.so has {size} bytes, and may have 1.5 MB"
+    out, _ = run("readelf", "-S", "--wide", ROOT / "build/libsconce.so")
+    assert ".dynsym" in out and ".symtab" not in out, "it still has the names of what nobody can call"
+
+
 def test_libraries_need_nothing_but_libc():
     out, _ = run("ldd", ROOT / "build/libsconce.so")
     allowed = ("linux-vdso", "libc.so", "libm.so", "libdl.so", "libpthread.so", "ld-linux")
