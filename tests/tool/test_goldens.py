@@ -135,6 +135,7 @@ NONE = {
     "sconce.linear_q4": FUSED,
     "sconce.places": FUSED,
     "sconce.sample.default": FUSED,
+    "sdpa.default": SPELLING,
     "torchao::choose_qparams_affine.out": LOOPS,
     "torchao::dequantize_affine.out": LOOPS,
     "torchao::quantize_affine.out": LOOPS,
