@@ -137,7 +137,9 @@ int cli_bench(int argc, char **argv) {
        "tokens per second",
        .value = &w.llm.lookup},
       {"--kernels", NULL,
-       "every variant of the matrix and attention kernels over a grid of shapes, each checked "
+       "every variant of the matrix, attention, convolution, norm and reduction kernels over a "
+       "grid of "
+       "shapes, each checked "
        "against the plain one; exits with 1 if one is wrong",
        .flag = &w.all_kernels},
       {"--filter", "TEXT",

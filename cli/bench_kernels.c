@@ -1,4 +1,4 @@
-/* sconce bench --kernels: every variant of the matrix and attention kernels, checked and timed. */
+/* sconce bench --kernels: every variant of the kernels that take the time, checked and timed. */
 #include "bench.h"
 #include "sconce_dev.h"
 

@@ -394,6 +394,7 @@ sconce_status cases_each(visit *each, void *user, sconce_error *err) {
     TRY(each_attention(t, each, user, err));
     TRY(each_fusion(t, each, user, err));
     TRY(cases_conv(&dtypes[t], each, user, err));
+    TRY(cases_lines(&dtypes[t], each, user, err));
   }
   return SCONCE_OK;
 }

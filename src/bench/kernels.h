@@ -49,6 +49,12 @@ SCONCE_CHECK sconce_status cases_conv(const struct case_dtype *dtype,
                                       sconce_status (*each)(void *user, const struct kernel_case *c,
                                                             sconce_error *err),
                                       void *user, sconce_error *err);
+/* … and every norm, softmax, reduction and running sum. */
+SCONCE_CHECK sconce_status cases_lines(const struct case_dtype *dtype,
+                                       sconce_status (*each)(void *user,
+                                                             const struct kernel_case *c,
+                                                             sconce_error *err),
+                                       void *user, sconce_error *err);
 
 /* Measures one case and calls desc->each once. */
 SCONCE_CHECK sconce_status measure_case(sconce_device *device, const struct kernel_case *c,

@@ -29,7 +29,7 @@ static bool ints_alone(const void *problem) { return ints(problem) && alone(prob
 #define THREAD(NAME, TO, SET, OF)                                                                  \
   {NAME "_thread", &cumsum_wgsl, SET, OF, .fits = TO##_alone, .tile = {64}}
 #define GROUP(NAME, SHADER, TO, SET, OF)                                                           \
-  {NAME, &SHADER, SET, OF, .fits = TO, .tile = {1}, .workgroup_bytes = 256}
+  {NAME, &SHADER, SET, OF, .fits = TO, .tile = {1}, .workgroup_bytes = 256, .reference = true}
 #define SUMS(NAME, TO, SET, OF)                                                                    \
   THREAD(NAME, TO, SET, OF), GROUP(NAME, cumsum_group_wgsl, TO, SET, OF)
 #define SUMS_OF(NAME, IN, OF)                                                                      \

@@ -29,12 +29,14 @@ static bool wide(const void *problem) { /* two quads for each of 256 threads */
    .fits = wide,   .tile = {TILE},         .threads = 256,          .workgroup_bytes = 1024},      \
       {"quads_" #DTYPE, &group_norm_quads_wgsl, QUADS(DTYPE),          OF,                         \
        .fits = quads,   .tile = {TILE},         .workgroup_bytes = 256},                           \
-      {"words_" #DTYPE, &group_norm_wgsl,      "use=elem_" #DTYPE, OF,                             \
-       .tile = {TILE},  .workgroup_bytes = 512}
+  {                                                                                                \
+    "words_" #DTYPE, &group_norm_wgsl, "use=elem_" #DTYPE, OF, .tile = {TILE},                     \
+        .workgroup_bytes = 512, .reference = true                                                  \
+  }
 static const struct kernel kernels[] = {ROWS(f32, OF_F32, 1), ROWS(f16, OF_F16, 2), {0}};
 
 #define LONG_ROWS(NAME, WGSL, SET, OF)                                                             \
-  {NAME, &WGSL, SET, OF, .fits = wide, .threads = 256, .workgroup_bytes = 1024}
+  {NAME, &WGSL, SET, OF, .fits = wide, .threads = 256, .workgroup_bytes = 1024, .reference = true}
 static const struct kernel part_kernels[] = {
     LONG_ROWS("f32", group_norm_part_wgsl, "use=quad_f32", OF_F32),
     LONG_ROWS("f16", group_norm_part_wgsl, "use=quad_f16", OF_F16),

@@ -6,8 +6,10 @@
 
 /* tile[0]: rows of a workgroup. */
 static const struct kernel kernels[] = {
-    {"f16", &layer_norm_wgsl, "use=elem_f16", OF_F16, .tile = {2}, .workgroup_bytes = 512},
-    {"f32", &layer_norm_wgsl, "use=elem_f32", OF_F32, .tile = {1}, .workgroup_bytes = 512},
+    {"f16", &layer_norm_wgsl, "use=elem_f16", OF_F16, .tile = {2}, .workgroup_bytes = 512,
+     .reference = true},
+    {"f32", &layer_norm_wgsl, "use=elem_f32", OF_F32, .tile = {1}, .workgroup_bytes = 512,
+     .reference = true},
     {0},
 };
 

@@ -27,8 +27,9 @@ static bool alone(const void *problem) { /* as for sums */
 
 /* tile[0]: results of a workgroup, or parts. */
 #define PAIR(NAME, SET, OF)                                                                        \
-  {"thread_" NAME, &moments_wgsl, "GROUP=false " SET, OF, .fits = alone, .tile = {64}},            \
-      {"group_" NAME, &moments_wgsl, SET, OF, .tile = {1}, .workgroup_bytes = 256}
+  {"thread_" NAME, &moments_wgsl, "GROUP=false " SET, OF, .fits = alone, .tile = {64}}, {          \
+    "group_" NAME, &moments_wgsl, SET, OF, .tile = {1}, .workgroup_bytes = 256, .reference = true  \
+  }
 const struct kernel moments_kernels[] = {
     PAIR("f32", "use=elem_f32", OF_F32),
     PAIR("f16", "use=elem_f16", OF_F16),

@@ -33,7 +33,7 @@ static bool apart(const void *problem) {
 #define SHARED .workgroup_bytes = 64 * 8
 #define PAIR(NAME, SHADER, FITS, SET, DTYPE)                                                       \
   {NAME "_thread", &SHADER, "GROUP=false " SET, DTYPE, .fits = FITS, .tile = {64}}, {              \
-    NAME, &SHADER, SET, DTYPE, .tile = {1}, SHARED                                                 \
+    NAME, &SHADER, SET, DTYPE, .tile = {1}, .reference = true, SHARED                              \
   }
 #define ROWS(FAMILY, SET)                                                                          \
   static const struct kernel FAMILY##_kernels[] = {                                                \

@@ -26,8 +26,10 @@ static const struct kernel stats_kernels[] = {
      .tile = {64}},
     {"f16_thread", &softmax_stats_wgsl, "GROUP=false use=elem_f16", OF_F16, .fits = alone,
      .tile = {64}},
-    {"f32", &softmax_stats_wgsl, "use=elem_f32", OF_F32, .tile = {1}, .workgroup_bytes = SHARED},
-    {"f16", &softmax_stats_wgsl, "use=elem_f16", OF_F16, .tile = {1}, .workgroup_bytes = SHARED},
+    {"f32", &softmax_stats_wgsl, "use=elem_f32", OF_F32, .tile = {1}, .workgroup_bytes = SHARED,
+     .reference = true},
+    {"f16", &softmax_stats_wgsl, "use=elem_f16", OF_F16, .tile = {1}, .workgroup_bytes = SHARED,
+     .reference = true},
     {0},
 };
 static const struct kernel join_kernels[] = {
