@@ -41,7 +41,7 @@ struct random_kind {
   void (*add)(struct op_test *t, const struct step *s, const struct var *const *x,
               const uint32_t *ids, uint32_t y);
 };
-enum { DENSE_KINDS = 8 };
-extern const struct random_kind random_dense[DENSE_KINDS];
+enum { DENSE_KINDS = 8, MORE_KINDS = 18 };
+extern const struct random_kind random_dense[DENSE_KINDS], random_more[MORE_KINDS];
 
 #endif

@@ -1,7 +1,7 @@
 /* Random graphs against a plain interpreter: a few nodes of the elementwise, moving and reducing
- * families with the oracles of the operators' own tests, products, norms, pools and indices
- * (random_dense.c), and one live size that changes from call to call. Each value knows how far the
- * device may be off: most graphs are exact.
+ * families with the oracles of the operators' own tests, products, norms, pools, indices and the
+ * rest (random_dense.c, random_more.c), and one live size that changes from call to call. Each
+ * value knows how far the device may be off: most graphs are exact.
  *
  *   SCONCE_RANDOM=10000 SCONCE_SEED=1 build/sconce_tests --filter random/graphs
  *
@@ -11,6 +11,8 @@
 enum kind { UNARY, BINARY, CHOICE, MOVE, REDUCE, JOIN, CAST, RUNNING, VIEW, KINDS };
 static const char *const kind_names[] = {"unary", "binary", "where",  "move", "reduce",
                                          "cat",   "cast",   "cumsum", "view"};
+
+enum { ALL_KINDS = KINDS + DENSE_KINDS + MORE_KINDS };
 
 struct program {
   struct var vars[VARS]; /* inputs, then the result of each step */
@@ -63,7 +65,8 @@ static bool unary_bounds(const struct oracle_unary *o, const struct var *x, stru
   const bool exact = o->abs == 0 && o->rel == 0;
   const bool smooth = !exact || strstr(o->name, "abs") || strstr(o->name, "neg") ||
                       strstr(o->name, "relu") || strstr(o->name, "clamp");
-  if (x->error > 0 && !smooth) return false;
+  const bool steps = strstr(o->name, "round") != NULL;
+  if (x->error > 0 && (!smooth || steps)) return false;
   y->grain = exact ? fmin(x->grain, 1) : 1e-12;
   y->error = x->error * (slope + 1) + (exact ? 0 : 2 * (o->abs + o->rel * y->most));
   return y->most < 1e5;
@@ -310,7 +313,9 @@ static bool (*const picks[KINDS])(struct program *, uint64_t *, struct step *, s
     pick_join,  pick_cast,   pick_running, pick_view};
 
 static const struct random_kind *dense_of(const struct step *s) {
-  return s->kind < KINDS ? NULL : &random_dense[s->kind - KINDS];
+  return s->kind < KINDS                 ? NULL
+         : s->kind < KINDS + DENSE_KINDS ? &random_dense[s->kind - KINDS]
+                                         : &random_more[s->kind - KINDS - DENSE_KINDS];
 }
 
 static void operands_of(const struct program *p, const struct step *s, const struct var *x[3]) {
@@ -337,7 +342,7 @@ static void generate(struct program *p, uint64_t *seed) {
   }
   for (int tries = 0; tries < 4000 && p->n < STEPS; tries++) {
     const uint32_t n = INPUTS + p->n;
-    struct step s = {.kind = below(seed, KINDS + DENSE_KINDS)};
+    struct step s = {.kind = below(seed, ALL_KINDS)};
     struct var y;
     for (int i = 0; i < 3; i++) s.args[i] = below(seed, n);
     if (!pick(p, seed, &s, &y)) continue;
@@ -670,7 +675,7 @@ static uint64_t setting(const char *name, uint64_t absent) {
 
 static void graphs(void) {
   const uint64_t first = setting("SCONCE_SEED", 1), count = setting("SCONCE_RANDOM", 200);
-  uint64_t steps = 0, kinds[KINDS + DENSE_KINDS] = {0};
+  uint64_t steps = 0, kinds[ALL_KINDS] = {0};
   for (uint64_t i = first; i < first + count && !test_failed(); i++) {
     uint64_t seed = i * 2654435761u + 1;
     struct program p;
@@ -685,7 +690,7 @@ static void graphs(void) {
     test_fail(__FILE__, __LINE__, "SCONCE_SEED=%u: %s", (unsigned)i, why);
     print(&p);
   }
-  for (uint32_t k = 0; k < KINDS + DENSE_KINDS && count >= 100; k++)
+  for (uint32_t k = 0; k < ALL_KINDS && count >= 100; k++)
     CHECK(kinds[k] > 0); /* each kind is among them */
   if (getenv("SCONCE_RANDOM"))
     fprintf(stderr, "%u graphs from seed %u on, %u nodes, %d calls each\n", (unsigned)count,
