@@ -236,13 +236,20 @@ const struct op ops_binary[] = {
     OF_TWO("aten.bitwise_or.Scalar", "aten::bitwise_or.Scalar_out", bit_or_kernels),
     OF_TWO("aten.bitwise_xor.Tensor", "aten::bitwise_xor.Tensor_out", bit_xor_kernels),
     OF_TWO("aten.bitwise_xor.Scalar", "aten::bitwise_xor.Scalar_out", bit_xor_kernels),
-    OF_TWO("aten.bitwise_left_shift.Tensor", "aten::bitwise_left_shift.Tensor_out",
+    OF_TWO("aten.bitwise_left_shift.Tensor",
+           "aten::bitwise_left_shift.Tensor_out aten.__lshift__.Tensor aten::__lshift__.Tensor_out",
            left_shift_kernels),
-    OF_TWO("aten.bitwise_left_shift.Tensor_Scalar", "aten::bitwise_left_shift.Tensor_Scalar_out",
+    OF_TWO("aten.bitwise_left_shift.Tensor_Scalar",
+           "aten::bitwise_left_shift.Tensor_Scalar_out aten.__lshift__.Scalar "
+           "aten::__lshift__.Scalar_out",
            left_shift_kernels),
-    OF_TWO("aten.bitwise_right_shift.Tensor", "aten::bitwise_right_shift.Tensor_out",
-           right_shift_kernels),
-    OF_TWO("aten.bitwise_right_shift.Tensor_Scalar", "aten::bitwise_right_shift.Tensor_Scalar_out",
+    OF_TWO(
+        "aten.bitwise_right_shift.Tensor",
+        "aten::bitwise_right_shift.Tensor_out aten.__rshift__.Tensor aten::__rshift__.Tensor_out",
+        right_shift_kernels),
+    OF_TWO("aten.bitwise_right_shift.Tensor_Scalar",
+           "aten::bitwise_right_shift.Tensor_Scalar_out aten.__rshift__.Scalar "
+           "aten::__rshift__.Scalar_out",
            right_shift_kernels),
     {0},
 };

@@ -16,6 +16,8 @@ static double gelu(double x) { return 0.5 * x * (1 + erf(x / sqrt(2))); }
 static double gelu_tanh(double x) {
   return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
 }
+static double two_decimals(double x) { return nearbyint(x * 100) / 100; }
+static double tens(double x) { return nearbyint(x / 10) * 10; }
 static double leaky(double x) { return x > 0 ? x : x * 3; }
 static double elu(double x) { return 2 * (x > 0 ? x : 1.5 * expm1(0.5 * x)); }
 static double signum(double x) { return (x > 0) - (x < 0); }
@@ -39,6 +41,7 @@ const struct oracle_unary oracles_unary[] = {
     {"aten.sigmoid.default", sigmoid, FLOATS, .abs = 1e-7, .rel = 1e-5},
     {"aten.abs.default", fabs, NUMBERS},
     {"aten.exp.default", exp, FLOATS, .domain = MODEST, .rel = 1e-5},
+    {"aten.exp2.default", exp2, FLOATS, .domain = MODEST, .rel = 1e-5},
     {"aten.sqrt.default", sqrt, FLOATS, .domain = POSITIVE, .rel = 1e-6},
     {"aten.rsqrt.default", rsqrt_, FLOATS, .domain = POSITIVE, .rel = 1e-6},
     {"aten.sin.default", sin, FLOATS, .domain = MODEST, .abs = 5e-4},
@@ -48,6 +51,8 @@ const struct oracle_unary oracles_unary[] = {
     {"aten.tan.default", tan, FLOATS, .domain = MODEST, .abs = 5e-3, .rel = 5e-3},
     {"aten.tanh.default", tanh, FLOATS, .abs = 1e-6, .rel = 1e-5},
     {"aten.round.default", nearbyint, NUMBERS},
+    {"aten.round.decimals", two_decimals, FLOATS, 1, {2}, .rel = 1e-6},
+    {"aten.round.decimals", tens, FLOATS, 1, {-1}, .rel = 1e-6},
     {"aten.neg.default", negative, NUMBERS},
     {"aten.hardswish.default", hardswish, FLOATS, .abs = 1e-6, .rel = 1e-6},
     {"aten.clamp.default", clamp, NUMBERS, 2, {-2, 3}},

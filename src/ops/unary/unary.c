@@ -66,10 +66,22 @@ static sconce_status number(struct plan *p, const struct node *n, uint32_t i, do
 }
 
 /* What an operator has between its tensor and its output, and what it makes. */
-enum { PLAIN, WITH_NUMBERS, RANGE, MARGIN, COMPARISON, NEGATION };
+enum { PLAIN, WITH_NUMBERS, RANGE, MARGIN, DECIMALS, COMPARISON, NEGATION };
 
 static bool makes_bool(const struct op *op) {
   return op->code == COMPARISON || op->code == NEGATION;
+}
+
+/* The power of ten, and whether places before the point are meant. */
+static sconce_status decimals(struct plan *p, const struct node *n, struct unary_params *u) {
+  int64_t places;
+  TRY(arg_int(p, n, 1, &places));
+  const float ten = (float)pow(10, fabs((double)places)), before = places < 0 ? 1.0f : 0.0f;
+  if (!isfinite(ten))
+    return fail(p->err, SCONCE_UNSUPPORTED, "%" PRId64 " decimals of a float32", places);
+  memcpy(&u->a, &ten, 4);
+  memcpy(&u->b, &before, 4);
+  return SCONCE_OK;
 }
 
 static sconce_status numbers(struct plan *p, const struct node *n, struct unary_params *u) {
@@ -80,6 +92,8 @@ static sconce_status numbers(struct plan *p, const struct node *n, struct unary_
     return number(p, n, 2, INFINITY, &u->b);
   case MARGIN: /* a negative one stands for none */
     return number(p, n, 1, -1, &u->a);
+  case DECIMALS:
+    return decimals(p, n, u);
   case WITH_NUMBERS:
   case COMPARISON:
     for (uint32_t i = 0; i < 3 && i + 2 < n->n_args; i++) TRY(number(p, n, i + 1, 0, to[i]));
@@ -141,6 +155,7 @@ const struct op ops_unary[] = {
     OF_ONE("aten.sigmoid.default", "aten::sigmoid.out", FLOATS("sigmoid", "sigmoid(x)")),
     OF_ONE("aten.abs.default", "aten::abs.out", NUMBERS("abs", "abs(x)")),
     OF_ONE("aten.exp.default", "aten::exp.out", FLOATS("exp", "exp(x)")),
+    OF_ONE("aten.exp2.default", "aten::exp2.out", FLOATS("exp2", "exp2(x)")),
     OF_ONE("aten.sqrt.default", "aten::sqrt.out", FLOATS("sqrt", "sqrt(x)")),
     OF_ONE("aten.rsqrt.default", "aten::rsqrt.out", FLOATS("rsqrt", "inverseSqrt(x)")),
     OF_ONE("aten.sin.default", "aten::sin.out", ANGLES("sin", "sin(small(x))")),
@@ -148,6 +163,8 @@ const struct op ops_unary[] = {
     OF_ONE("aten.tanh.default", "aten::tanh.out", FLOATS("tanh", "tangent(x)")),
     /* ties to even */
     OF_ONE("aten.round.default", "aten::round.out", ROUNDED("round", "round(x)")),
+    UNARY("aten.round.decimals", "aten::round.decimals_out", DECIMALS, 3,
+          FLOATS("decimals", "rounded(x,a,b>zero)")),
     OF_ONE("aten.neg.default", "aten::neg.out", NUMBERS("neg", "-x")),
     OF_ONE("aten.hardswish.default", NULL, FLOATS("hardswish", "hardswish(x)")),
     WITH_RANGE("aten.clamp.default", "aten::clamp.out", NUMBERS("clamp", "clamped(x,a,b)")),

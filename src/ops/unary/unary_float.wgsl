@@ -56,6 +56,11 @@ fn arc_cosine(x: vec4<f32>) -> vec4<f32> {
   let y = 2.0 * atan2(sqrt(1.0 - inside), sqrt(1.0 + inside));
   return select(y, not_a_number(), (abs(x) > vec4<f32>(1.0)) | is_nan(x));
 }
+// To decimals: ten to their number, which may be counted before the point.
+fn rounded(x: vec4<f32>, ten: vec4<f32>, before: vec4<bool>) -> vec4<f32> {
+  let y = select(round(x * ten) / ten, round(x / ten) * ten, before);
+  return select(y, x, is_infinite(x) | is_nan(x));
+}
 fn arc_tangent(x: vec4<f32>) -> vec4<f32> {
   return select(atan(x), x, is_nan(x));
 }
