@@ -93,10 +93,9 @@ def elements(table):
     return None if not rows or any(not row for row in rows) else set.union(*rows)
 
 
-def names():
+def names(texts):
     """(family folder, operator name, dtypes) of every row. Dtypes are those of the first of its tables that
     names any; None: it has no tables, and is made of others or runs on the host."""
-    texts = sources()
     pattern = r"const struct kernel (\w+)\[\] = (\{.*?\});"
     shared = {name: body for text in texts.values() for name, body in re.findall(pattern, text, re.S)}
     for path, text in texts.items():
@@ -122,14 +121,10 @@ def names():
                     yield path.parent.name, each, dtypes
 
 
-def refused():
-    """{reason: names} of what no build runs."""
-    text = (ROOT / "src/ops/refused/refused.c").read_text()
-    reasons = {name: "".join(re.findall(r'"([^"]*)"', body)) for name, body in re.findall(r"#define (\w+)((?:.*\\\n)+.*)", text)}
-    found = {}
-    for name, reason in re.findall(r'\{"([^"]+)", \.refused = (\w+)\}', text):
-        found.setdefault(reasons[reason], []).append(name)
-    return found
+def refused(sources_of):
+    """[(name, reason)] of what no build runs."""
+    text = next(text for path, text in sources_of.items() if path.parent.name == "refused")
+    return re.findall(r'\{"([^"]+)",\s*\.refused = "([^"]*)"\}', text)
 
 
 def dtypes_text(dtypes):
@@ -141,8 +136,8 @@ def dtypes_text(dtypes):
 
 
 def page():
-    families = {}
-    for family, name, dtypes in names():
+    families, texts = {}, sources()
+    for family, name, dtypes in names(texts):
         families.setdefault(family, {}).setdefault(dtypes_text(dtypes), set()).add(name)
     rows = []
     for family, by_dtype in sorted(families.items()):
@@ -151,9 +146,15 @@ def page():
             rows.append(f"| {family} | {dtypes} | {', '.join(f'`{n}`' for n in sorted(found))} | {note} |")
             note = ""
     total = len({n for by_dtype in families.values() for found in by_dtype.values() for n in found})
-    without = "".join(f"\n- {', '.join(f'`{n}`' for n in names)}: {why}." for why, names in refused().items())
+    reasons = {}
+    for name, reason in refused(texts):
+        reasons.setdefault(reason, []).append(f"`{name}`")
+    lacks = "this build has no such operator; "
+    without = "".join(f"\n- {', '.join(found)}: {why}." for why, found in reasons.items() if not why.startswith(lacks))
+    missing = "".join(f"\n- {', '.join(found)}: {why.removeprefix(lacks)}." for why, found in reasons.items() if why.startswith(lacks))
     head = HEAD + "| family | elements | operators | notes |\n|---|---|---|---|\n"
-    return head + "\n".join(rows) + f"\n\n{total} names.\n\nRefused, with the reason in the message:\n{without}\n"
+    return head + "\n".join(rows) + f"\n\n{total} names.\n\nRefused, with the reason in the message:\n{without}\n\n" \
+        f"Missing, with what makes them in a model and a way round, which the message says too:\n{missing}\n"
 
 
 if "--check" in sys.argv:

@@ -215,6 +215,8 @@ sconce_status inspect_gather_graph(struct inspect *x, sconce_error *err) {
 
 const char *operator_advice(const struct inspect_operator *op) {
   if (op->runs) return NULL;
+  const struct op *known = op_find(op->name);
+  if (known && known->refused) return known->refused;
   return op->portable ? "the exporter left it outside the delegate and this build has no such "
                         "operator: change the model so that the partitioner takes it"
                       : "this build has no such operator: replace it in the model before the "
