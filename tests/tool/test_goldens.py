@@ -13,7 +13,6 @@ PROGRAMS = ROOT / "tests/data/programs"
 SPELLING = "the exporter writes the other spelling, with or without the namespace; both are one row"
 REMOVED = "the exporter removes it from every delegate, since it changes nothing"
 FUSED = "made by this runtime of several nodes, or put behind a graph"
-NEWER = "of a newer exporter than the one in tools/export/requirements.txt"
 MUTATES = "changes its arguments and returns them: this exporter has no form for it"
 TAKEN_APART = "the exporter takes it apart even where it is asked not to"
 ASSERTED = "compares live integers in assertions, which the exporter removes"
@@ -96,15 +95,12 @@ NONE = {
     "et_copy::_d2h_copy.out": DEVICES,
     "et_copy::_h2d_copy.out": DEVICES,
     "et_vk.adamw_step.default": MUTATES,
-    "et_vk.apply_rotary_emb_hf_single.default": NEWER,
     "et_vk.conv2d_q8ta_q8csw_q8to.default": LOOPS,
     "et_vk.conv2d_q8ta_q8csw_q8to_dw.default": LOOPS,
-    "et_vk.gemma4_sdpa.default": NEWER,
     "et_vk.linear_q8csw.default": LOOPS,
     "et_vk.linear_q8ta_q8csw.default": LOOPS,
     "et_vk.q8ta_conv2d_general.default": LOOPS,
     "et_vk.q8ta_conv2d_im2col.default": LOOPS,
-    "et_vk.scatter_src_unique.default": NEWER,
     "et_vk::conv_with_clamp.out": "the exporter makes it inside delegates alone",
     "ge": ASSERTED,
     "gt": ASSERTED,

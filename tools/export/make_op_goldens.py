@@ -24,7 +24,7 @@ import torch
 
 from goldens import form as golden_form
 
-FAMILIES = ("elementwise", "movement", "reduction", "dense", "spatial", "quantized", "attention", "whole", "portable", "others", "flows", "kinds", "live", "broad")
+FAMILIES = ("elementwise", "movement", "reduction", "dense", "spatial", "quantized", "attention", "whole", "portable", "others", "flows", "kinds", "live", "coming", "broad")
 OPS, BUILD = golden_form.ROOT / "tests/data/ops", golden_form.ROOT / "build/goldens"
 
 
