@@ -25,6 +25,7 @@ mkdir -p "$deps"
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
+# It finds functions of this script too: what is a program's name is no function's, hence `step_`.
 have() { command -v "$1" >/dev/null 2>&1; }
 any_of() { for file in "$@"; do [ -e "$file" ] && return 0; done; return 1; }
 
@@ -53,21 +54,21 @@ fetch() {
   python3 tools/fetch.py "$@"
 }
 
-dawn() { fetch litert_lm_api --into "$deps/dawn"; }
+step_dawn() { fetch litert_lm_api --into "$deps/dawn"; }
 
-windows() {
+step_windows() {
   have x86_64-w64-mingw32-gcc || packages "a compiler for Windows" gcc-mingw-w64-x86-64
   fetch wgpu --platform windows-x86_64
 }
 
-wine() {
+step_wine() {
   have wine || packages "wine, which runs Windows programs" wine wine64
   have Xvfb || packages "a display without a screen" xvfb
 }
 
 # Debian's packages for ARM, unpacked into a folder of their own with lists of their own: this system's
 # are not touched.
-arm() {
+step_arm() {
   have qemu-aarch64-static || packages "qemu, which runs programs for ARM" qemu-user-static
   [ -e "$deps/arm/done" ] && return
   have apt-get || die "the libraries for ARM come from Debian's packages; there is no apt-get"
@@ -93,7 +94,7 @@ cross() {
   fetch wgpu --platform "$1"
 }
 
-build() {
+step_build() {
   missing=
   have cc || missing="$missing gcc libc6-dev"
   have cmake || missing="$missing cmake"
@@ -115,7 +116,7 @@ wishes() {
 }
 
 # Without it those tests are skipped.
-terminal() {
+step_terminal() {
   [ "$(id -u)" = 0 ] && have apt-get || return 0 # elsewhere their tests skip
   missing=
   for program in tmux zsh fish; do have $program || missing="$missing $program"; done
@@ -123,7 +124,7 @@ terminal() {
 }
 
 # A GPU shows up as a render node or an NVIDIA device; Metal needs no loader.
-run() {
+step_run() {
   [ "$(uname -s)" = Linux ] || return 0
   if ! ldconfig -p 2>/dev/null | grep -q 'libvulkan\.so\.1'; then
     any_of /usr/lib/*/libvulkan.so.1 /usr/lib/libvulkan.so.1 || packages "the Vulkan loader" libvulkan1
@@ -133,19 +134,19 @@ run() {
   any_of /usr/share/vulkan/icd.d/lvp_icd*.json || packages "a software Vulkan device, since there is no GPU" mesa-vulkan-drivers
 }
 
-lint() {
+step_lint() {
   missing=
   have clang-19 || missing="$missing clang-19 libclang-rt-19-dev"
   have clang-format-19 || missing="$missing clang-format-19"
   [ -z "$missing" ] || packages "clang 19 and clang-format 19" $missing
 }
 
-swift() {
+step_swift() {
   [ "$(uname -s)" = Linux ] || die "SwiftShader is set up on Linux only"
   [ -e /usr/lib/chromium/vk_swiftshader_icd.json ] || packages "SwiftShader" chromium
 }
 
-executorch() {
+step_executorch() {
   have c++ || packages "a C++ compiler" g++
   venv=build/executorch/venv
   [ -e "$venv/done" ] && return
@@ -156,7 +157,7 @@ executorch() {
   touch "$venv/done"
 }
 
-web() {
+step_web() {
   missing=
   have clang-19 || missing="$missing clang-19"
   have wasm-ld-19 || missing="$missing lld-19"
@@ -168,7 +169,7 @@ web() {
 }
 
 # Node's packages come from npm, in exact versions.
-browsers() {
+step_browsers() {
   have node && have npm || packages "Node" nodejs npm
   have chromium || packages "Chromium" chromium
   have firefox-esr || have firefox || packages "Firefox" firefox-esr
@@ -182,7 +183,7 @@ browsers() {
 }
 
 # For tests alone, which skip without them.
-bundlers() {
+step_bundlers() {
   have npm || packages "Node" nodejs npm
   [ -e "$deps/bundlers/done" ] && return
   mkdir -p "$deps/bundlers"
@@ -196,7 +197,7 @@ bundlers() {
 }
 
 # NumPy is for tests alone, which skip what needs it.
-python() {
+step_python() {
   python3 -c 'import venv, ensurepip' 2>/dev/null || packages "Python's venv" python3-venv
   python3 -c 'import numpy' 2>/dev/null && return
   PYTHONPATH=$deps/numpy python3 -c 'import numpy' 2>/dev/null && return
@@ -208,7 +209,7 @@ python() {
 
 for step in "$@"; do
   case "$step" in
-    build | run | terminal | lint | swift | dawn | executorch | web | browsers | bundlers | python | windows | wine | arm) "$step" ;;
+    build | run | terminal | lint | swift | dawn | executorch | web | browsers | bundlers | python | windows | wine | arm) "step_$step" ;;
     linux-* | macos-*) cross "$step" ;;
     *) die "unknown step '$step'" ;;
   esac

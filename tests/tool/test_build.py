@@ -270,3 +270,18 @@ def test_the_program_in_the_readme_runs():
             "-lm", "-ldl", "-o", f"{folder}/program")
         out, _ = run(f"{folder}/program", cwd=folder, env={"SCONCE_WEBGPU": str(ROOT / "build/libwgpu_native.so")})
         assert out.startswith("4 x 6, first "), out
+
+
+def test_setup_says_what_is_missing():
+    """With nothing in PATH but what the script itself uses, and a user who may not install: each step must notice."""
+    wanted = {"wine": "please install wine", "windows": "please install a compiler for Windows", "lint": "clang-19",
+              "web": "wasm-opt", "browsers": "nodejs", "bundlers": "nodejs", "arm": "qemu-user-static", "build": "cmake"}
+    with tempfile.TemporaryDirectory() as folder:
+        for tool in ("sh", "dirname", "mkdir"):
+            (pathlib.Path(folder) / tool).symlink_to(shutil.which(tool))
+        user = pathlib.Path(folder) / "id"
+        user.write_text("#!/bin/sh\necho 1000\n")
+        user.chmod(0o755)
+        for step, text in wanted.items():
+            _, err = run("sh", ROOT / "tools/setup.sh", step, env={"PATH": folder}, expect=1)
+            assert text in err, (step, err)
