@@ -171,6 +171,10 @@ sconce_status gpu_kernel_check(struct gpu *gpu, const struct kernel *row, sconce
   return gpu_settle(gpu, err);
 }
 
+bool gpu_compiles_slowly(const struct gpu *gpu) {
+  return gpu->api.flavour->clears && gpu->info.type == SCONCE_ADAPTER_SOFTWARE;
+}
+
 /* ---- many ------------------------------------------------------------------------------------ */
 
 struct job {

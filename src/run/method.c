@@ -115,7 +115,8 @@ static sconce_status begin_load(sconce_method *m, sconce_error *err) {
   TRY(graph_finish(&m->graph, err));
   TRY(check_budget(m, err));
   if (!m->info.inputs) TRY(describe(m, err)); /* callers may hold what it said the first time */
-  TRY(rehearse(&m->graph, &m->draw, m->info.dynamic, &calls, err));
+  const bool few = gpu_compiles_slowly(gpu);
+  TRY(rehearse(&m->graph, &m->draw, m->info.dynamic, few, &calls, err));
   TRY(shared_begin(&m->shared, gpu, &m->model->weights, &m->graph, err));
   m->kernels_all = calls.n;
   TRY(gpu_compile_begin(gpu, calls.rows, calls.n, &m->compile, err));

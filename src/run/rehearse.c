@@ -23,6 +23,7 @@ struct stage {
   uint8_t **elements;  /* by input; NULL where no scalar is read from it */
   uint64_t scalar;     /* in elements now */
   uint64_t limit;      /* the largest that their dtypes hold; 0: none is read */
+  bool few;
   uint32_t played;
 };
 
@@ -88,7 +89,8 @@ static sconce_status play(struct stage *s, struct scene scene, bool *ok, sconce_
 
 static sconce_status play_scalars(struct stage *s, struct scene scene, sconce_error *err) {
   bool ok = true;
-  for (scene.scalar = 1; ok && scene.scalar <= s->limit; scene.scalar = 2 * scene.scalar + 1)
+  const uint64_t largest = s->few && s->limit > FEW ? FEW : s->limit;
+  for (scene.scalar = 1; ok && scene.scalar <= largest; scene.scalar = 2 * scene.scalar + 1)
     TRY(play(s, scene, &ok, err));
   return SCONCE_OK;
 }
@@ -104,15 +106,23 @@ static uint32_t most(const struct stage *s, uint32_t axis) {
   return dim;
 }
 
+static bool any_changes(const struct stage *s) {
+  for (uint32_t axis = 0; axis < RANK_MAX; axis++)
+    if (most(s, axis) > 1) return true;
+  return false;
+}
+
 static sconce_status play_all(struct stage *s, sconce_error *err) {
   static const sconce_draw greedy = {0}, drawn = {.temperature = 1, .top_k = 2, .top_p = 0.5f};
   bool ok, any = false;
-  TRY(play(s, (struct scene){.how = &drawn}, &ok, err));
-  TRY(play(s, (struct scene){.how = &greedy, .rows = 1}, &ok, err));
+  if (!s->few || !any_changes(s)) {
+    TRY(play(s, (struct scene){.how = &drawn}, &ok, err));
+    TRY(play(s, (struct scene){.how = &greedy, .rows = 1}, &ok, err));
+  }
   for (uint32_t axis = 0; axis < RANK_MAX; axis++) {
     struct scene scene = {.axis = axis, .how = &greedy, .rows = 1};
     const uint32_t dim = most(s, axis);
-    for (uint64_t d = 1; d < dim; d *= 2) {
+    for (uint64_t d = 1; d < dim && !(s->few && d > FEW); d *= 2) {
       scene.dim = (uint32_t)d;
       scene.rows = d <= DRAW_ROWS_MAX ? scene.dim : 1;
       TRY(play(s, scene, &ok, err));
@@ -153,12 +163,12 @@ static sconce_status stage_init(struct stage *s, struct arena *scratch, sconce_e
   return SCONCE_OK;
 }
 
-sconce_status rehearse(struct graph *g, const struct draw *draw, const bool *dynamic,
+sconce_status rehearse(struct graph *g, const struct draw *draw, const bool *dynamic, bool few,
                        struct rehearsal *out, sconce_error *err) {
   struct arena scratch;
   arena_init(&scratch, &g->arena.allocator);
   out->n = 0;
-  struct stage stage = {.g = g, .draw = draw, .out = out, .dynamic = dynamic};
+  struct stage stage = {.g = g, .draw = draw, .out = out, .dynamic = dynamic, .few = few};
   sconce_status status = stage_init(&stage, &scratch, err);
   if (status == SCONCE_OK) status = play_all(&stage, err);
   for (uint32_t i = 0; stage.elements && i < g->n_inputs; i++)

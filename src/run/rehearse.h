@@ -13,8 +13,11 @@ struct rehearsal {
 
 /* After graph_finish; the graph is as before, ready for its first call. Plans calls at the maximum
  * dims, with a dim of dynamic inputs at 1, 2, 4 …, with scalars from 0 upwards as far as they are
- * accepted, with a token chosen greedily and drawn. A call that cannot be planned is none. */
+ * accepted, with a token chosen greedily and drawn. A call that cannot be planned is none. `few`:
+ * of calls whose dims change those with a dim and scalars up to FEW, and none with a token drawn.
+ */
+enum { FEW = 16 };
 SCONCE_CHECK sconce_status rehearse(struct graph *g, const struct draw *draw, const bool *dynamic,
-                                    struct rehearsal *out, sconce_error *err);
+                                    bool few, struct rehearsal *out, sconce_error *err);
 
 #endif

@@ -81,7 +81,7 @@ function checkStory(out, n) {
 async function inNode() {
   const { create, globals } = browsers.require('webgpu');
   Object.assign(globalThis, globals);
-  const gpu = create([]);
+  const gpu = create([browsers.LOOPS]);
   const { Sconce, SconceError } = await import(pathToFileURL(path.join(PACKAGE, 'index.js')));
   const { Engine } = await import(pathToFileURL(path.join(PACKAGE, 'engine.js')));
   const toyFile = read('tests/data/goldens/toy.pte');

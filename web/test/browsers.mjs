@@ -6,11 +6,15 @@ import { createRequire } from 'node:module';
 export const ROOT = path.resolve(new URL('../..', import.meta.url).pathname);
 export const require = createRequire(path.join(ROOT, 'build/deps/node/package.json'));
 
+/* Memory of workgroups is cleared by loops, as on GPUs, not by an initial value, which SwiftShader unrolls: it compiles
+ * seven times as fast. */
+export const LOOPS = 'disable-dawn-features=use_vulkan_zero_initialize_workgroup_memory_extension';
+
 export async function chromium(options = {}) {
   const { chromium: launcher } = require('playwright-core');
   const browser = await launcher.launch({
     executablePath: '/usr/bin/chromium', headless: true,
-    args: ['--no-sandbox', '--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--disable-dev-shm-usage', ...(options.args ?? [])],
+    args: ['--no-sandbox', '--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--disable-dev-shm-usage', `--${LOOPS}`, ...(options.args ?? [])],
   });
   return { open: async (url, context = {}) => {
     const page = await (await browser.newContext(context)).newPage();
