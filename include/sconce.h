@@ -407,6 +407,9 @@ SCONCE_API void sconce_state_cancel(sconce_state *state);
  * next begin or wait, and NULL if the output stayed on the device. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_state_output(sconce_state *state, uint32_t i,
                                                           sconce_tensor *out, sconce_error *err);
+/* Brings outputs that stayed on the device to the host after all: waits, and then output has their
+ * data. They can still be fed; tokens that were chosen are gone. */
+SCONCE_API SCONCE_CHECK sconce_status sconce_state_fetch(sconce_state *state, sconce_error *err);
 /* What the last call waited for chose, one for each row; as long as an output; NULL: nothing. */
 SCONCE_API const int32_t *sconce_state_tokens(const sconce_state *state, uint32_t *n);
 

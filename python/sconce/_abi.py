@@ -264,6 +264,7 @@ FUNCTIONS: Dict[str, Any] = {
     "state_set_input": (Enum, [c_void_p, c_uint32, POINTER(tensor), _err]),
     "state_feed": (Enum, [c_void_p, c_uint32, c_void_p, c_uint32, _err]),
     "state_run": (Enum, [c_void_p, POINTER(call), _err]),
+    "state_fetch": (Enum, [c_void_p, _err]),
     "state_output": (Enum, [c_void_p, c_uint32, POINTER(tensor), _err]),
     "state_reset": (Enum, [c_void_p, _err]),
     "state_size": (c_size_t, [c_void_p]),

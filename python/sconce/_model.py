@@ -47,7 +47,8 @@ def _poll(poll: Any, handle: ctypes.c_void_p, meter: Meter) -> None:
 
 class DeviceTensor:
     """An output that stayed on the device: ``run(…, keep=True)`` returns it, and a call of any model of the same
-    device takes it as an input. It is gone when its state runs again."""
+    device takes it as an input. :meth:`numpy` and ``numpy.asarray`` bring it to the host. It is gone when its state
+    runs again."""
 
     def __init__(self, state: "State", index: int, tensor: _abi.tensor):
         self.dtype, self.shape = dtype_name(tensor.dtype), shape_of(tensor)
@@ -55,6 +56,22 @@ class DeviceTensor:
 
     def __repr__(self) -> str:
         return f"<sconce.DeviceTensor {self.dtype} {list(self.shape)}>"
+
+    def numpy(self) -> Any:
+        """A copy on the host: a NumPy array (a memoryview without NumPy)."""
+        with self._state._lock:
+            self._check("it")
+            return array_of(self._state._fetched(self._index))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        if copy is False:
+            raise ValueError("an output that is on the device cannot be an array without a copy")
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def _check(self, what: str) -> None:
+        if self._call != self._state._calls:
+            raise ValueError(f"{what} is an output that went when its state ran again")
 
 
 class State(Handle):
@@ -125,8 +142,7 @@ class State(Handle):
 
     def _set(self, i: int, x: Any) -> None:
         if isinstance(x, DeviceTensor):
-            if x._call != x._state._calls:
-                raise ValueError(f"input {i} is an output that went when its state ran again")
+            x._check(f"input {i}")
             lib.state_feed(self._handle, i, x._state._handle, x._index)
             return
         try:
@@ -140,6 +156,15 @@ class State(Handle):
         tensor = _abi.tensor()
         lib.state_output(self._handle, i, ctypes.byref(tensor))
         return DeviceTensor(self, i, tensor) if keep else array_of(tensor)
+
+    def _fetched(self, i: int) -> _abi.tensor:
+        """An output with its data, which is fetched where it is on the device alone."""
+        tensor = _abi.tensor()
+        lib.state_output(self._handle, i, ctypes.byref(tensor))
+        if not tensor.data and tensor.size:
+            lib.state_fetch(self._handle)
+            lib.state_output(self._handle, i, ctypes.byref(tensor))
+        return tensor
 
     def reset(self) -> None:
         """Puts KV caches and other buffers back to their initial values."""

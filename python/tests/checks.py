@@ -107,9 +107,11 @@ def check_outputs_stay_on_the_device():
     first, second = sconce.Model(MUL), sconce.Model(MUL)
     kept = first(TWOS, TWOS, keep=True)
     assert isinstance(kept, sconce.DeviceTensor) and kept.shape == (2, 3) and kept.dtype == "float32", kept
+    assert flat(kept.numpy()) == [4] * 6 and flat(kept.numpy()) == [4] * 6
     assert flat(second(kept, TWOS)) == [8] * 6  # another model
     assert flat(first(kept, kept)) == [16] * 6  # itself
     raises(ValueError, "went when its state ran again", first, kept, TWOS)
+    raises(ValueError, "went when its state ran again", kept.numpy)
     other = sconce.Model(MUL, device=sconce.Device())
     raises(sconce.Error, "device", other, first(TWOS, TWOS, keep=True), TWOS, status=Status.BAD_ARGUMENT)
 
@@ -522,6 +524,10 @@ def check_numpy_arrays():
     rows = sconce.Model(ROWS)
     assert rows(np.ones((0, 8), np.float32)).shape == (0, 6)
     kept = model(x, x, keep=True)
+    there = np.asarray(kept)
+    assert there.dtype == np.float32 and np.array_equal(there, x * x), there
+    assert np.asarray(kept, np.float64).dtype == np.float64
+    raises(ValueError, "without a copy", kept.__array__, copy=False)
     assert np.array_equal(model(kept, x), x**3)
 
 

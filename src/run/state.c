@@ -530,6 +530,21 @@ sconce_status sconce_state_output(sconce_state *s, uint32_t i, sconce_tensor *ou
   return SCONCE_OK;
 }
 
+static sconce_status fetch(sconce_state *s, sconce_error *err) {
+  TRY(check_up(s, err));
+  TRY(check_idle(s, err));
+  if (!s->done) return fail(err, SCONCE_BAD_ARGUMENT, "no call has finished since the last begin");
+  sconce_status status = exec_read(&s->exec, err);
+  s->done = status == SCONCE_OK;
+  return status;
+}
+
+sconce_status sconce_state_fetch(sconce_state *s, sconce_error *err) {
+  if (!s) return fail(err, SCONCE_BAD_ARGUMENT, "state is NULL");
+  sconce_error local;
+  LOCKED(gpu_of(s), fetch(s, err ? err : &local));
+}
+
 sconce_status sconce_state_reset(sconce_state *s, sconce_error *err) {
   if (!s) return fail(err, SCONCE_BAD_ARGUMENT, "state is NULL");
   TRY(check_up(s, err));

@@ -43,6 +43,7 @@ static void nothing_is_a_bad_argument(void) {
   REFUSED(sconce_state_poll(NULL, &done, &err));
   REFUSED(sconce_state_wait(NULL, &err));
   REFUSED(sconce_state_output(NULL, 0, &tensor, &err));
+  REFUSED(sconce_state_fetch(NULL, &err));
   REFUSED(sconce_state_reset(NULL, &err));
   REFUSED(sconce_state_save(NULL, NULL, 0, &err));
   REFUSED(sconce_state_restore(NULL, NULL, 0, &err));
@@ -156,6 +157,7 @@ static void calls_in_the_wrong_order_are_refused(void) {
   if (open_all(&o)) {
     const uint32_t n = sconce_method_describe(o.method)->n_inputs;
     REFUSED(sconce_state_output(o.state, 0, &out, &err)); /* before any call */
+    REFUSED(sconce_state_fetch(o.state, &err));
     REFUSED(sconce_state_wait(o.state, &err));
     REFUSED(sconce_state_poll(o.state, &done, &err));
     REFUSED(sconce_state_set_input(o.state, n, &(sconce_tensor){0}, &err));

@@ -226,6 +226,34 @@ static void an_output_feeds_another_method(void) {
   end(&b);
 }
 
+/* Fetched twice, read, and fed all the same. */
+static void an_output_that_stayed_can_be_fetched(void) {
+  struct bench b;
+  sconce_method *m = NULL;
+  sconce_state *s = NULL;
+  if (start(&b, NULL)) CHECK_OK(sconce_method_open(&m, b.model, "times", &b.err), b.err);
+  if (m) CHECK_OK(sconce_state_open(&s, m, &b.err), b.err);
+  if (s) {
+    CHECK_OK(set(s, 1, 7, &b.err), b.err);
+    CHECK_OK(sconce_state_run(s, &(sconce_call){.keep_outputs = true}, &b.err), b.err);
+    sconce_tensor y = {0};
+    CHECK_OK(sconce_state_output(s, 0, &y, &b.err), b.err);
+    CHECK(y.data == NULL && y.size == 7 * WIDE * sizeof(float));
+    for (int n = 0; n < 2; n++) CHECK_OK(sconce_state_fetch(s, &b.err), b.err);
+    CHECK_OK(sconce_state_output(s, 0, &y, &b.err), b.err);
+    CHECK(y.data != NULL && y.dims[0] == 7);
+    for (uint32_t i = 0; y.data && i < 7 * WIDE; i++)
+      CHECK_NEAR(((const float *)y.data)[i], (1.0f + (float)i) * weight[i % WIDE], 1e-2);
+    CHECK_OK(sconce_state_feed(s, 0, s, 0, &b.err), b.err);
+    CHECK_OK(sconce_state_begin(s, NULL, &b.err), b.err);
+    CHECK_FAILS(sconce_state_fetch(s, &b.err), SCONCE_BAD_ARGUMENT, b.err, "running");
+    CHECK_OK(sconce_state_wait(s, &b.err), b.err);
+  }
+  sconce_state_close(s);
+  sconce_method_close(m);
+  end(&b);
+}
+
 /* ---- eight conversations --------------------------------------------------------------------- */
 
 enum { SESSIONS = 8, STEPS = 4 };
@@ -541,6 +569,7 @@ const struct test suite_state[] = {
     TEST(handles_close_in_any_order),
     TEST(states_do_not_see_each_other),
     TEST(an_output_feeds_another_method),
+    TEST(an_output_that_stayed_can_be_fetched),
     TEST(eight_sessions_are_the_weights_and_eight_states),
     TEST(a_prompt_that_is_cancelled_keeps_what_it_has),
     TEST(openings_can_be_given_up_at_every_step),
