@@ -315,7 +315,8 @@ typedef struct sconce_generate_result {
 } sconce_generate_result;
 
 /* Prompt, then one id after another until something stops it. An id that ends the text is not part
- * of the timeline. Needs the tokenizer. */
+ * of the timeline. Without a tokenizer none does, on_text gets each id with an empty text, and stop
+ * strings are a bad argument. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_session_generate(sconce_session *session,
                                                               const sconce_generate_desc *desc,
                                                               sconce_generate_result *result,

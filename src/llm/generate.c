@@ -70,7 +70,8 @@ static sconce_status check(const sconce_session *s, const sconce_generate_desc *
   if (!desc) return fail(err, SCONCE_BAD_ARGUMENT, "desc is NULL");
   if (!desc->prompt && desc->n_prompt) return fail(err, SCONCE_BAD_ARGUMENT, "prompt is NULL");
   if (desc->n_stops && !desc->stops) return fail(err, SCONCE_BAD_ARGUMENT, "stops is NULL");
-  if (!s->tokenizer) return fail(err, SCONCE_BAD_ARGUMENT, "the session has no tokenizer");
+  if (!s->tokenizer && desc->n_stops)
+    return fail(err, SCONCE_BAD_ARGUMENT, "stop strings need a tokenizer, the session has none");
   for (size_t i = 0; i < desc->n_stops; i++)
     if (!desc->stops[i] || strlen(desc->stops[i]) > HELD_MAX)
       return fail(err, SCONCE_BAD_ARGUMENT, "stop string %zu is NULL or longer than %d bytes", i,
@@ -107,6 +108,17 @@ static sconce_status choose(sconce_session *s, bool block, bool *done, sconce_ch
   return *done ? session_choose(s, out, err) : SCONCE_OK;
 }
 
+static void show_id(struct generation *g, sconce_choice choice) {
+  const sconce_generate_desc *d = &g->desc;
+  size_t size;
+  if (!g->stream.tokenizer) {
+    g->writer.refused = d->on_text && !d->on_text(d->user, "", 0, choice);
+    return;
+  }
+  const char *text = sconce_stream_push(&g->stream, choice.id, &size);
+  push(&g->writer, text, size, choice);
+}
+
 /* One id more, unless the device must be waited for: then *done is false. */
 static sconce_status step(sconce_session *s, bool block, bool *done, sconce_error *err) {
   struct generation *g = s->generation;
@@ -127,9 +139,7 @@ static sconce_status step(sconce_session *s, bool block, bool *done, sconce_erro
     return SCONCE_OK;
   }
   r->n_new++;
-  size_t size;
-  const char *text = sconce_stream_push(&g->stream, choice.id, &size);
-  push(w, text, size, choice);
+  show_id(g, choice);
   if (w->stopped)
     r->stop = SCONCE_STOP_TEXT;
   else if (w->refused)
@@ -155,13 +165,17 @@ static sconce_status prompt(sconce_session *s, bool block, sconce_error *err) {
 }
 
 /* Text that was held back for a character or a stop string. */
-static void finish(struct generation *g) {
+static void show_rest(struct generation *g) {
   struct writer *w = &g->writer;
   size_t size;
   const char *rest = sconce_stream_end(&g->stream, &size);
   sconce_choice none = {.id = -1};
   push(w, rest, size, none);
   if (!w->stopped && !w->refused) show(w, w->n_held, none);
+}
+
+static void finish(struct generation *g) {
+  if (g->stream.tokenizer) show_rest(g);
   g->result.prompt_s = (double)(g->middle - g->start) * 1e-9;
   g->result.new_s = (double)(os_clock_ns() - g->middle) * 1e-9;
 }
@@ -199,8 +213,8 @@ sconce_status sconce_session_generate_begin(sconce_session *s, const sconce_gene
   TRY(session_prompt(s, desc->prompt, desc->n_prompt, err));
   struct generation *g = block_resize(&s->arena.allocator, NULL, 0, sizeof *g);
   if (!g) return fail(err, SCONCE_NO_MEMORY, "no memory for a generation");
-  const bool starts =
-      desc->prompt[desc->n_prompt - 1] == sconce_tokenizer_describe(s->tokenizer)->bos;
+  const bool starts = s->tokenizer && desc->prompt[desc->n_prompt - 1] ==
+                                          sconce_tokenizer_describe(s->tokenizer)->bos;
   *g = (struct generation){
       .desc = *desc,
       .stream = {.tokenizer = s->tokenizer, .flags = starts ? 0 : SCONCE_DECODE_CONTINUES},

@@ -327,6 +327,50 @@ static void generation_stops_at_the_context_the_count_and_the_caller(void) {
   close_all(&f);
 }
 
+struct told {
+  int32_t ids[8];
+  uint32_t n;
+};
+
+static bool collect_id(void *user, const char *text, size_t size, sconce_choice choice) {
+  struct told *t = user;
+  CHECK(text && size == 0 && t->n < 8);
+  if (t->n < 8) t->ids[t->n++] = choice.id;
+  return t->n != 3;
+}
+
+/* Ids in, ids out: the same that the one with a tokenizer puts on its timeline. */
+static void generation_without_a_tokenizer_tells_ids(void) {
+  struct fixture f;
+  if (open_all(&f, TOY)) {
+    reopen_session(&f, 2, 5);
+    struct shown shown = {0};
+    struct told told = {0};
+    int32_t want[3] = {0};
+    size_t n;
+    generate(&f, &shown, 3, NULL, 0);
+    const int32_t *ids = sconce_session_ids(f.session, &n);
+    CHECK_EQ(n, 4);
+    if (n == 4) memcpy(want, ids + 1, sizeof want);
+    sconce_tokenizer *tokenizer = f.tokenizer;
+    f.tokenizer = NULL;
+    reopen_session(&f, 2, 5);
+    sconce_error err = {0};
+    sconce_generate_result r = {0};
+    sconce_generate_desc desc = {
+        .prompt = (int32_t[]){1}, .n_prompt = 1, .on_text = collect_id, .user = &told};
+    CHECK_OK(sconce_session_generate(f.session, &desc, &r, &err), err);
+    CHECK(r.stop == SCONCE_STOP_CALLER && r.n_new == 3 && told.n == 3);
+    CHECK(memcmp(told.ids, want, sizeof want) == 0);
+    desc.stops = (const char *const[]){"x"};
+    desc.n_stops = 1;
+    CHECK_FAILS(sconce_session_generate(f.session, &desc, &r, &err), SCONCE_BAD_ARGUMENT, err,
+                "stop strings need a tokenizer");
+    f.tokenizer = tokenizer;
+  }
+  close_all(&f);
+}
+
 /* Polls and never waits, as a browser's page must. */
 static sconce_status generate_in_steps(struct fixture *f, struct shown *out, uint32_t max_new,
                                        sconce_generate_result *r, sconce_error *err) {
@@ -754,6 +798,7 @@ const struct test suite_session[] = {
     TEST(wrong_calls_change_nothing),
     TEST(other_methods_are_no_language_models),
     TEST(generation_stops_at_the_context_the_count_and_the_caller),
+    TEST(generation_without_a_tokenizer_tells_ids),
     TEST(generation_in_steps_is_the_same),
     TEST(a_generation_keeps_others_out_until_it_ends),
     TEST(the_seed_decides_the_text),
