@@ -2,8 +2,8 @@
  * both use it. Everything that takes time is a loop of polls with a pause in between; calls of one
  * engine follow each other. */
 import { Glue } from './glue.js';
-import { get, openSource } from './sources.js';
-import { SconceError, aborted } from './error.js';
+import { disk, get, openSource } from './sources.js';
+import { SconceError, aborted, badArgument } from './error.js';
 
 const PIECE = 4 << 20; /* bytes handed to the module at once */
 const STOPS = ['', 'end', 'text', 'count', 'context', 'caller'];
@@ -18,10 +18,7 @@ async function fetchModule(from) {
   if (from instanceof WebAssembly.Module) return from;
   if (from instanceof ArrayBuffer || ArrayBuffer.isView(from)) return WebAssembly.compile(from);
   const url = new URL(from ?? new URL('./sconce.wasm', import.meta.url), globalThis.location?.href);
-  if (url.protocol === 'file:') {
-    const files = await import(/* @vite-ignore */ /* webpackIgnore: true */ `${'node:'}fs/promises`);
-    return WebAssembly.compile(await files.readFile(url));
-  }
+  if (url.protocol === 'file:') return WebAssembly.compile(await (await disk()).readFile(url));
   return WebAssembly.compile(await (await get(url)).arrayBuffer());
 }
 
@@ -47,9 +44,52 @@ export function whyNoGpu(gpu) {
   if (gpu) return null;
   if (globalThis.isSecureContext === false)
     return new SconceError('no device', 'WebGPU works on secure pages only', { advice: 'Serve the page over https, or from localhost.' });
+  if (!globalThis.document && globalThis.process?.versions?.node)
+    return new SconceError('no device', 'there is no WebGPU in Node', { advice: "Install npm's webgpu, and give what its create([]) makes as `gpu`." });
   return new SconceError('no device', 'this browser has no WebGPU', {
     advice: 'Use Chrome or Edge 113 or newer, Safari 26, or Firefox 141 or newer; on Linux it may have to be switched on (chrome://flags, about:config).',
   });
+}
+
+/* ---- what callers give ---- */
+
+/* Inputs by their numbers, x0, x1, …, as in Python; x where there is one. */
+function inOrder(inputs, method, n) {
+  if (Array.isArray(inputs)) {
+    if (inputs.length !== n) throw badArgument(`${inputs.length} inputs, the method '${method}' takes ${n}`);
+    return inputs;
+  }
+  if (inputs === null || typeof inputs !== 'object' || ArrayBuffer.isView(inputs)) throw badArgument('inputs are a list, or {x0, x1, …}');
+  const names = Array.from({ length: n }, (_, i) => `x${i}`);
+  const given = n === 1 && 'x' in inputs ? { x0: inputs.x } : inputs;
+  const wrong = Object.keys(given).find((name) => !names.includes(name)) ?? names.find((name) => !(name in given));
+  if (wrong === undefined) return names.map((name) => given[name]);
+  throw badArgument(`the method '${method}' has the inputs ${names.join(', ') || 'of none'}: ${wrong} ${wrong in given ? 'is none of them' : 'was not given'}`);
+}
+
+/* Numbers, as the elements of a dtype that has every one of them. */
+function fromList(list, { dtype, number }, i) {
+  const Type = DTYPES[number][1];
+  if (dtype === 'float16' && Type === Uint16Array) throw badArgument(`input ${i}: there is no Float16Array here, give a Uint16Array of the bits`);
+  const out = new Type(list.length);
+  const isWhole = /int/.test(dtype);
+  list.forEach((v, k) => {
+    const known = ['number', 'bigint', 'boolean'].includes(typeof v) && !(isWhole && typeof v === 'number' && !Number.isInteger(v));
+    if (known) out[k] = dtype === 'int64' ? BigInt(v) : Number(v);
+    if (!known || (isWhole && out[k] != v)) throw badArgument(`input ${i}: element ${k} is ${String(v)}, which is no ${dtype}`);
+  });
+  return out;
+}
+
+function wholeIds(ids) {
+  const list = Array.from(ids);
+  const wrong = list.find((id) => !Number.isInteger(id) || id !== (id | 0));
+  if (wrong !== undefined) throw badArgument(`${String(wrong)} is no id`);
+  return Int32Array.from(list);
+}
+function wholeNumbers(options) {
+  for (const [name, value] of Object.entries(options))
+    if (!(typeof value === 'bigint' || Number.isSafeInteger(value)) || value < 0) throw badArgument(`${name} is ${String(value)}, it must be a whole number from 0 on`);
 }
 
 export class Engine {
@@ -137,7 +177,7 @@ export class Engine {
   /* One after another; an error is its caller's alone. */
   exclusive(work) {
     const run = (this.tail ?? Promise.resolve()).then(() => {
-      if (this.disposed) throw new SconceError('bad argument', 'the model was disposed of');
+      if (this.disposed) throw badArgument('the model was disposed of');
       return work();
     });
     this.tail = run.catch(() => {});
@@ -145,7 +185,7 @@ export class Engine {
   }
   check(signal) {
     if (signal?.aborted) throw aborted(signal);
-    if (this.disposed) throw new SconceError('bad argument', 'the model was disposed of');
+    if (this.disposed) throw badArgument('the model was disposed of');
   }
 
   async openDevice({ adapter, disable, limits, signal }) {
@@ -167,6 +207,7 @@ export class Engine {
 
   async load(program, { data = [], tokenizer, tokenizerConfig, method = 'forward', cache, signal, onProgress, onNotice } = {}) {
     const options = { signal, cache, onNotice };
+    this.speaks = method;
     this.files = await Promise.all([program, ...data].map((file) => openSource(file, options)));
     this.check(signal);
     if (this.files.some((file) => file.size === 0)) throw new SconceError('bad file', 'the file is empty');
@@ -184,7 +225,9 @@ export class Engine {
   async openTokenizer(from, config, options) {
     const whole = async (file) => {
       const source = await openSource(file, options);
-      return source.read(0, source.size, options.signal);
+      const bytes = await source.read(0, source.size, options.signal);
+      await source.close?.();
+      return bytes;
     };
     const bytes = await whole(from);
     const extra = config ? await whole(config) : null;
@@ -255,10 +298,14 @@ export class Engine {
   }
   openMethod(name, { signal, onProgress } = {}) {
     return this.exclusive(async () => {
-      if (!this.names.includes(name)) throw new SconceError('bad argument', `no method '${name}', there are ${this.names.join(', ')}`);
+      this.needMethod(name);
       await this.method(name, signal, onProgress);
       return this.describe();
     });
+  }
+
+  needMethod(name) {
+    if (!this.names.includes(name)) throw badArgument(`no method '${name}', there are ${this.names.join(', ')}`);
   }
 
   /* ---- running ---- */
@@ -266,13 +313,10 @@ export class Engine {
   run(inputs, { method = 'forward', signal } = {}) {
     return this.exclusive(async () => {
       this.check(signal);
-      if (!this.names.includes(method)) throw new SconceError('bad argument', `no method '${method}', there are ${this.names.join(', ')}`);
+      this.needMethod(method);
       const m = await this.method(method, signal);
       m.state ??= this.good(this.c.web_state_open(m.handle));
-      const given = Array.isArray(inputs) ? inputs : Object.values(inputs ?? {});
-      if (given.length !== m.inputs.length)
-        throw new SconceError('bad argument', `${given.length} inputs, the method '${method}' takes ${m.inputs.length}`);
-      given.forEach((value, i) => this.setInput(m, i, value));
+      inOrder(inputs, method, m.inputs.length).forEach((value, i) => this.setInput(m, i, value));
       this.good(this.c.web_state_begin(m.state), -1);
       try {
         while (this.good(this.c.web_state_poll(m.state), -1) === 0) {
@@ -290,14 +334,11 @@ export class Engine {
     const want = m.inputs[i];
     let data = value?.data ?? value;
     if (typeof data === 'number' || typeof data === 'bigint' || typeof data === 'boolean') data = [data];
-    if (Array.isArray(data)) {
-      const Type = DTYPES[want.number][1];
-      data = want.dtype === 'int64' ? BigInt64Array.from(data.flat(Infinity), BigInt) : Type.from(data.flat(Infinity), Number);
-    }
-    if (!ArrayBuffer.isView(data)) throw new SconceError('bad argument', `input ${i} is no typed array, no list and no number`);
+    if (Array.isArray(data)) data = fromList(data.flat(Infinity), want, i);
+    if (!ArrayBuffer.isView(data)) throw badArgument(`input ${i} is no typed array, no list and no number`);
     let number = NUMBER_OF.get(data.constructor) ?? -1;
     if ((want.dtype === 'bool' && number === 0) || (want.dtype === 'float16' && data instanceof Uint16Array)) number = want.number;
-    if (number < 0) throw new SconceError('bad argument', `input ${i} is a ${data.constructor.name}, the method wants ${want.dtype}`);
+    if (number < 0) throw badArgument(`input ${i} is a ${data.constructor.name}, the method wants ${want.dtype}`);
     const dims = value?.dims ?? this.guessDims(want, data.length);
     this.good(this.with([data, new Uint32Array(dims)], (at, list) =>
       this.c.web_state_set_input(m.state, i, number, dims.length, list, at, data.byteLength)), -1);
@@ -309,7 +350,7 @@ export class Engine {
     if (want.dims.length === 1) return [length];
     const ones = want.dims.filter((d) => d === 1).length;
     if (ones === want.dims.length - 1) return want.dims.map((d) => (d === 1 ? 1 : length));
-    throw new SconceError('bad argument', `${length} elements for ${want.dtype} [${want.dims}]: say which dims, {data, dims}`);
+    throw badArgument(`${length} elements for ${want.dtype} [${want.dims}]: say which dims, {data, dims}`);
   }
   output(m, i) {
     const at = this.good(this.c.web_state_output(m.state, i)) >>> 0;
@@ -321,7 +362,7 @@ export class Engine {
   /* ---- text ---- */
 
   needTokenizer() {
-    if (!this.tokenizer) throw new SconceError('bad argument', 'the model was loaded without a tokenizer');
+    if (!this.tokenizer) throw badArgument('the model was loaded without a tokenizer');
   }
   ids(at) {
     const n = this.out(0);
@@ -335,7 +376,7 @@ export class Engine {
   }
   decode(ids) {
     this.needTokenizer();
-    const at = this.good(this.with([Int32Array.from(ids)], (list) => this.c.web_tokenizer_decode(this.tokenizer, list, ids.length, 0)));
+    const at = this.good(this.with([wholeIds(ids)], (list) => this.c.web_tokenizer_decode(this.tokenizer, list, ids.length, 0)));
     return this.glue.decoder.decode(this.glue.bytes.slice(at, at + this.out(0)));
   }
   chatIds(messages, { tools, think, template } = {}) {
@@ -353,7 +394,7 @@ export class Engine {
 
   openSession() {
     if (!this.session)
-      this.session = this.good(this.with(['forward'], (at) => this.c.web_session_open(this.model, at, this.tokenizer ?? 0, 0)));
+      this.session = this.good(this.with([this.speaks], (at) => this.c.web_session_open(this.model, at, this.tokenizer ?? 0, 0)));
     return this.session;
   }
 
@@ -369,10 +410,11 @@ export class Engine {
   }
   promptIds(prompt, options) {
     if (prompt?.messages) return this.chatIds(prompt.messages, options);
-    if (typeof prompt !== 'string') return Array.from(prompt);
+    if (typeof prompt !== 'string') return wholeIds(prompt);
     return this.encode(prompt, { bos: options.bos ?? this.vocabulary?.addBos ?? false });
   }
   setSampler(session, { temperature = 0, topK = 0, topP = 0, minP = 0, repetitionPenalty = 0, seed = 0 }) {
+    wholeNumbers({ topK, seed });
     const key = [temperature, topK, topP, minP, repetitionPenalty, seed].join();
     if (key === this.sampler) return;
     this.good(this.c.web_session_set_sampler(session, temperature, topK, topP, minP, repetitionPenalty, BigInt(seed)), -1);
@@ -380,8 +422,8 @@ export class Engine {
   }
 
   async generateIds(session, ids, { maxNew = 0, stop = [], ignoreEnd = false, signal, onPrompt }, emit) {
+    wholeNumbers({ maxNew });
     const stops = [stop].flat();
-    this.needTokenizer();
     const texts = stops.map((text) => this.hold(`${text}\0`));
     const list = this.hold(new Uint32Array(texts));
     const given = this.hold(Int32Array.from(ids));
@@ -431,17 +473,20 @@ export class Engine {
     return this.exclusive(async () => {
       const session = this.openSession();
       const ids = this.ids(this.c.web_session_ids(session));
-      this.c.web_session_describe(session);
-      return { version: 1, vocabulary: this.out(0), ids };
+      return { version: 2, model: this.fingerprint(), ids };
     });
+  }
+  /* As in the files of `sconce chat`: it stands for the program and the sizes of its data. */
+  fingerprint() {
+    this.good(this.c.web_model_fingerprint(this.model), -1);
+    return [0, 1].map((i) => this.out(i).toString(16).padStart(8, '0')).join('');
   }
   restore(saved, { signal, onPrompt } = {}) {
     return this.exclusive(async () => {
       const session = this.openSession();
-      this.c.web_session_describe(session);
-      if (saved?.version !== 1 || !Array.isArray(saved.ids)) throw new SconceError('bad file', 'this is no saved conversation');
-      if (saved.vocabulary !== this.out(0))
-        throw new SconceError('bad file', `saved from another model: it had ${saved.vocabulary} tokens, this one has ${this.out(0)}`);
+      if (saved?.version !== 2 || !Array.isArray(saved.ids)) throw new SconceError('bad file', 'this is no saved conversation');
+      if (saved.model !== this.fingerprint())
+        throw new SconceError('bad file', `saved from another model: its fingerprint is ${saved.model}, this one's is ${this.fingerprint()}`);
       if (!saved.ids.length) return this.good(this.c.web_session_rewind(session, 0), -1);
       this.setSampler(session, {});
       await this.generateIds(session, saved.ids, { maxNew: 1, ignoreEnd: true, signal, onPrompt }, () => {});
@@ -478,5 +523,6 @@ export class Engine {
     if (this.model) this.c.web_model_close(this.model);
     if (this.device) this.c.web_device_close(this.device);
     if (this.piece) this.c.free(this.piece);
+    for (const file of this.files ?? []) file.close?.();
   }
 }

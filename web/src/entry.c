@@ -92,6 +92,7 @@ void EXPORT(web_model_close)(sconce_model *model);
 uint32_t EXPORT(web_model_methods)(const sconce_model *model);
 const char *EXPORT(web_model_method)(const sconce_model *model, uint32_t i);
 int EXPORT(web_model_constant)(const sconce_model *model, const char *method, uint32_t i);
+int EXPORT(web_model_fingerprint)(sconce_model *model);
 sconce_method *EXPORT(web_method_begin)(sconce_model *model, const char *name);
 int EXPORT(web_method_poll)(sconce_method *method);
 void EXPORT(web_method_close)(sconce_method *method);
@@ -143,6 +144,15 @@ int web_model_constant(const sconce_model *model, const char *method, uint32_t i
   sconce_number n = {0};
   sconce_status status = sconce_model_constant(model, method, i, &n, &last);
   out[0] = n.d;
+  return result(status, true);
+}
+
+/* In two halves, since numbers have 53 bits. */
+int web_model_fingerprint(sconce_model *model) {
+  uint64_t sum = 0;
+  sconce_status status = sconce_model_fingerprint(model, &sum, &last);
+  out[0] = (double)(sum >> 32);
+  out[1] = (double)(uint32_t)sum;
   return result(status, true);
 }
 

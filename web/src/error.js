@@ -18,6 +18,8 @@ export class SconceError extends Error {
   }
 }
 
+export const badArgument = (message, options) => new SconceError('bad argument', message, options);
+
 /* Aborts are what the platform says they are. */
 export function aborted(signal) {
   return signal?.reason ?? new DOMException('The operation was aborted.', 'AbortError');

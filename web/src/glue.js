@@ -4,6 +4,7 @@
  * numbers as BigInts, a future leaves as 0n. Answers of promises wait in their instance's list and
  * call back when the module polls (InstanceProcessEvents), never in between; an instance that was
  * released calls nobody. Views are made anew for every access that may follow a growth of memory. */
+import { SconceError } from './error.js';
 import { layout as L } from './layout.js';
 
 const FEATURES = { 'timestamp-query': 9, 'shader-f16': 11, subgroups: 18 };
@@ -56,6 +57,10 @@ export class Glue {
     if (this.all?.buffer !== this.memory.buffer) this.all = new Uint8Array(this.memory.buffer);
     return this.all;
   }
+  get words() {
+    if (this.half?.buffer !== this.memory.buffer) this.half = new Uint32Array(this.memory.buffer);
+    return this.half;
+  }
   u64(at) {
     return this.view.getUint32(at, true) + this.view.getUint32(at + 4, true) * 2 ** 32;
   }
@@ -78,7 +83,7 @@ export class Glue {
   }
   allocate(size) {
     const at = this.exports.malloc(size || 1) >>> 0;
-    if (!at) throw new RangeError(`no memory for ${size} bytes`);
+    if (!at) throw new SconceError('out of memory', `no memory for ${size} bytes`);
     return at;
   }
   /* A string view at `at` that owns its text. */
@@ -212,7 +217,7 @@ export class Glue {
   wgpuAdapterGetFeatures(handle, at) {
     const S = L.WGPUSupportedFeatures;
     const { features } = this.objects[handle].adapter;
-    const known = Object.keys(FEATURES).filter((name) => features.has(name));
+    const known = Object.keys(FEATURES).filter((name) => features?.has(name));
     const list = this.allocate(4 * known.length);
     known.forEach((name, i) => this.set32(list + 4 * i, FEATURES[name]));
     this.set32(at + S.featureCount, known.length);
@@ -495,7 +500,7 @@ export class Glue {
     this.objects[pass].setPipeline(this.objects[pipeline]);
   }
   wgpuComputePassEncoderSetBindGroup(pass, index, group, count, offsets) {
-    if (count) this.objects[pass].setBindGroup(index, this.objects[group], new Uint32Array(this.memory.buffer), offsets >>> 2, count);
+    if (count) this.objects[pass].setBindGroup(index, this.objects[group], this.words, offsets >>> 2, count);
     else this.objects[pass].setBindGroup(index, this.objects[group]);
   }
   wgpuComputePassEncoderDispatchWorkgroups(pass, x, y, z) {

@@ -1,4 +1,5 @@
-/** Where a file comes from. A URL is read by range requests and kept in the origin's private file system. */
+/** Where a file comes from. A URL is read by range requests and kept in the origin's private file system; in Node a
+ * string without a scheme, or a file: URL, is a file on disk. */
 export type FileSource = string | URL | Blob | ArrayBuffer | ArrayBufferView | FileSystemFileHandle;
 
 export type Dtype = 'uint8' | 'int8' | 'int16' | 'int32' | 'int64' | 'float16' | 'float32' | 'float64' | 'bool';
@@ -29,7 +30,7 @@ export interface LoadOptions {
   tokenizer?: FileSource;
   /** tokenizer_config.json, which has the chat template. */
   tokenizerConfig?: FileSource;
-  /** The method that is opened at once; default "forward". */
+  /** The method that is opened at once, and that generates; default "forward". */
   method?: string;
   signal?: AbortSignal;
   onProgress?(progress: Progress): void;
@@ -78,7 +79,7 @@ export interface ChatOptions extends GenerateOptions {
 
 export interface Part {
   text: string;
-  /** -1: text that was held back earlier. */
+  /** -1: text that was held back earlier. Without a tokenizer the text is empty. */
   id: number;
 }
 
@@ -121,8 +122,9 @@ export interface MethodInfo {
 }
 
 export interface SavedConversation {
-  version: 1;
-  vocabulary: number;
+  version: 2;
+  /** The fingerprint of the model, in hexadecimal digits. */
+  model: string;
   ids: number[];
 }
 
@@ -167,7 +169,8 @@ export class Model {
   generate(prompt: string | Iterable<number>, options?: GenerateOptions): Generation;
   /** What it shares with the last call's beginning is not computed again. */
   chat(messages: Message[], options?: ChatOptions): Generation;
-  run(inputs: Input[] | Record<string, Input>, options?: { method?: string; signal?: AbortSignal }): Promise<Tensor[]>;
+  /** Inputs in the method's order, or by number: {x0, x1}; {x} where there is one. */
+  run(inputs: Input[] | Record<`x${number}` | 'x', Input>, options?: { method?: string; signal?: AbortSignal }): Promise<Tensor[]>;
   open(method: string, options?: { signal?: AbortSignal; onProgress?(progress: Progress): void }): Promise<MethodInfo>;
   tokenize(text: string, options?: { bos?: boolean; special?: boolean }): Promise<number[]>;
   detokenize(ids: Iterable<number>): Promise<string>;

@@ -5,8 +5,8 @@
  *
  * A model has a worker of its own, where there are workers; `worker: false` keeps it on this thread. */
 import { Engine, whyNoGpu } from './engine.js';
-import { SconceError, aborted, unpack } from './error.js';
-import { forget, kept } from './sources.js';
+import { SconceError, aborted, badArgument, unpack } from './error.js';
+import { forget, kept, whole } from './sources.js';
 
 export { SconceError };
 
@@ -21,10 +21,12 @@ class Remote {
     worker.onmessage = ({ data }) => this.receive(data);
     worker.onerror = (event) => {
       event.preventDefault?.();
-      this.end(new SconceError('unsupported', `the worker failed: ${event.message ?? 'it could not be loaded'}`));
+      const error = new SconceError('unsupported', `the worker failed: ${event.message ?? 'it could not be loaded'}`);
+      this.end(Object.assign(error, { unheard: !this.heard }));
     };
   }
   receive({ call, event, value, error, stats }) {
+    this.heard = true;
     if (event === 'lost') return this.onLost?.(value);
     const waiting = this.calls.get(call);
     if (!waiting) return;
@@ -41,7 +43,13 @@ class Remote {
     const abort = () => this.worker.postMessage({ call, name: 'abort' });
     signal?.addEventListener('abort', abort);
     const done = new Promise((resolve, reject) => this.calls.set(call, { resolve, reject, events }));
-    this.worker.postMessage({ call, name, args });
+    try {
+      this.worker.postMessage({ call, name, args });
+    } catch (error) {
+      this.calls.delete(call);
+      signal?.removeEventListener('abort', abort);
+      return Promise.reject(badArgument(`the worker cannot be sent that: ${error.message}`));
+    }
     return done.finally(() => signal?.removeEventListener('abort', abort));
   }
   get stats() {
@@ -56,7 +64,7 @@ class Remote {
   async dispose() {
     if (this.closed) return;
     await Promise.race([this.call('dispose'), new Promise((resolve) => setTimeout(resolve, 1000))]).catch(() => {});
-    this.end(new SconceError('bad argument', 'the model was disposed of'));
+    this.end(badArgument('the model was disposed of'));
   }
 }
 
@@ -85,15 +93,49 @@ class Local {
   }
 }
 
-function openLink({ worker = true, gpu }) {
-  if (!worker || gpu || typeof Worker === 'undefined') return new Local();
-  if (typeof worker === 'object') return new Remote(worker);
-  return new Remote(new Worker(new URL('./worker.js', import.meta.url), { type: 'module', name: 'sconce' }));
+const AS_MODULE = { type: 'module', name: 'sconce' };
+
+/* A page may start workers of its own origin alone. Where the package comes from another, a worker of the page's
+ * imports ours, which lies beside the module; bundlers know that file already, and are given no other one. */
+async function importWorker() {
+  const beside = new URL('./sconce.wasm', import.meta.url);
+  const code = `import(${JSON.stringify(new URL('worker.js', beside).href)}).then(() => postMessage(true), () => postMessage(false));`;
+  const url = URL.createObjectURL(new Blob([code], { type: 'text/javascript' }));
+  try {
+    const worker = new Worker(url, AS_MODULE);
+    const came = await new Promise((resolve) => {
+      worker.onmessage = ({ data }) => resolve(data);
+      worker.onerror = () => resolve(false);
+    });
+    if (came) return worker;
+    worker.terminate();
+  } finally {
+    URL.revokeObjectURL(url);
+  }
+  throw new SconceError('unsupported', 'no worker can be started here');
 }
 
-/* A worker knows no page: addresses must be whole. */
-function whole(from) {
-  return typeof from === 'string' || from instanceof URL ? new URL(from, globalThis.document?.baseURI ?? globalThis.location?.href).href : from;
+/* Ways to run a model, best first: the next one is for where the one before cannot be had at all. */
+function ways({ worker = true, gpu }) {
+  if (!worker || gpu || typeof Worker === 'undefined') return [() => new Local()];
+  if (typeof worker === 'object') return [() => new Remote(worker)];
+  return [
+    () => new Remote(new Worker(new URL('./worker.js', import.meta.url), AS_MODULE)),
+    async () => new Remote(await importWorker()),
+    () => new Local(),
+  ];
+}
+
+async function start([way, ...others], args, events) {
+  let link;
+  try {
+    link = await way();
+    return new Model(link, await link.call('load', args, events));
+  } catch (error) {
+    await link?.dispose();
+    if (others.length && (!link || error.unheard)) return start(others, args, events);
+    throw error;
+  }
 }
 
 /* ---- a model ---- */
@@ -200,17 +242,10 @@ export class Model {
 export const Sconce = {
   async load(program, options = {}) {
     const { signal, onProgress, onNotice, onLog, worker, gpu, wasm, adapter, disable, limits, ...rest } = options;
-    const link = openLink({ worker, gpu });
     const files = { ...rest, data: (rest.data ?? []).map(whole) };
     for (const name of ['tokenizer', 'tokenizerConfig']) if (files[name]) files[name] = whole(files[name]);
     const device = { adapter, disable, limits, ...(gpu ? { gpu } : {}), ...(wasm ? { wasm: whole(wasm) } : {}) };
-    try {
-      const about = await link.call('load', { program: whole(program), options: files, device }, { signal, progress: onProgress, notice: onNotice, log: onLog });
-      return new Model(link, about);
-    } catch (error) {
-      await link.dispose();
-      throw error;
-    }
+    return start(ways({ worker, gpu }), { program: whole(program), options: files, device }, { signal, progress: onProgress, notice: onNotice, log: onLog });
   },
 
   /* Can this page run models? {ok: true, …}, or why not and what to do. */
@@ -224,7 +259,7 @@ export const Sconce = {
     const limits = {};
     for (const name of ['maxBufferSize', 'maxStorageBufferBindingSize', 'maxStorageBuffersPerShaderStage', 'maxComputeWorkgroupStorageSize', 'maxComputeInvocationsPerWorkgroup'])
       limits[name] = adapter.limits[name];
-    return { ok: true, adapter: { vendor, architecture, device, description }, features: [...adapter.features].sort(), limits };
+    return { ok: true, adapter: { vendor, architecture, device, description }, features: [...(adapter.features ?? [])].sort(), limits };
   },
 
   /* Files that were kept: [{url, size, kept}], and how to be rid of them. */

@@ -4,17 +4,65 @@
  * range requests, and every block is kept in the origin's private file system under its SHA-256, so
  * that a second load needs no network, one that was broken off goes on where it was, and a block
  * that was damaged is fetched again. A connection that breaks is tried again from the byte it reached. */
-import { SconceError, aborted } from './error.js';
+import { SconceError, aborted, badArgument } from './error.js';
 
 export const BLOCK = 4 << 20;
+
+/* Node's and Deno's, which have no page; written so that bundlers do not look for it. */
+export const disk = () => import(/* @vite-ignore */ /* webpackIgnore: true */ `${'node:'}fs/promises`);
+const HAS_DISK = !!globalThis.process?.versions?.node && !globalThis.document;
+const isAddress = (text) => /^[a-z][a-z0-9+.-]+:/i.test(text); /* C:\\ is none */
+
+/* A worker knows no page: addresses must be whole. Where there is no page, what is none is a path. */
+export function whole(from) {
+  if (typeof from !== 'string' && !(from instanceof URL)) return from;
+  const base = globalThis.document?.baseURI ?? globalThis.location?.href;
+  if (!base && !isAddress(String(from))) return from;
+  try {
+    return new URL(from, base).href;
+  } catch (error) {
+    throw badArgument(`'${from}' is no address: ${error.message}`);
+  }
+}
 
 export async function openSource(from, options = {}) {
   if (from instanceof ArrayBuffer) return new MemorySource(new Uint8Array(from));
   if (ArrayBuffer.isView(from)) return new MemorySource(new Uint8Array(from.buffer, from.byteOffset, from.byteLength));
   if (typeof Blob !== 'undefined' && from instanceof Blob) return new BlobSource(from);
   if (typeof from?.getFile === 'function') return new BlobSource(await from.getFile());
-  if (typeof from === 'string' || from instanceof URL) return openUrl(new URL(from, globalThis.location?.href), options);
-  throw new SconceError('bad argument', 'a file is a URL, a File, a Blob, an ArrayBuffer or a file handle');
+  if (typeof from !== 'string' && !(from instanceof URL))
+    throw badArgument('a file is a URL, a File, a Blob, an ArrayBuffer or a file handle');
+  const place = whole(from);
+  const path = !isAddress(place) ? place : HAS_DISK && /^file:/i.test(place) ? new URL(place) : null;
+  return path ? DiskSource.open(path) : openUrl(new URL(place), options);
+}
+
+class DiskSource {
+  static async open(path) {
+    const source = new DiskSource();
+    source.path = path;
+    try {
+      source.file = await (await disk()).open(path);
+      source.size = (await source.file.stat()).size;
+      return source;
+    } catch (error) {
+      await source.close();
+      throw new SconceError('I/O error', `cannot open ${path}: ${error.message}`, { advice: 'Check the path.' });
+    }
+  }
+  async read(offset, size) {
+    const bytes = new Uint8Array(size);
+    let got = 0;
+    try {
+      for (let n = 1; got < size && n; got += n) n = (await this.file.read(bytes, got, size - got, offset + got)).bytesRead;
+    } catch (error) {
+      throw new SconceError('I/O error', `cannot read ${this.path}: ${error.message}`);
+    }
+    return bytes.subarray(0, got);
+  }
+  async close() {
+    await this.file?.close().catch(() => {});
+  }
 }
 
 class MemorySource {
@@ -94,22 +142,37 @@ async function patiently(work, signal, tries = TRIES) {
 
 const tagOf = (response) => response.headers.get('ETag') ?? response.headers.get('Last-Modified') ?? '';
 
+/* Another origin's server shows a page its Content-Range only if it says so, the Content-Length of a whole file always:
+ * which is that of what was sent, so the last byte must be where it says. */
+async function lengthOf(url, signal) {
+  try {
+    const size = Number((await fetch(url, { method: 'HEAD', signal })).headers.get('Content-Length'));
+    const end = await get(url, { Range: `bytes=${size - 1}-${size}` }, signal);
+    return end.status === 206 && (await end.arrayBuffer()).byteLength === 1 ? size : NaN;
+  } catch {
+    return NaN;
+  }
+}
+
 async function openUrl(url, { signal, cache = true, onNotice }) {
   const store = cache ? await openStore(url) : null;
+  const blob = async (response) => new BlobSource(await response.blob().catch((error) => Promise.reject(broken(url, error, signal))));
   let head;
   try {
-    head = await patiently(() => get(url, { Range: 'bytes=0-0' }, signal), signal, store?.meta.size ? 1 : TRIES);
+    head = await patiently(() => get(url, { Range: 'bytes=0-0' }, signal), signal, store?.meta.tag ? 1 : TRIES);
   } catch (error) {
-    if (store?.meta.size && !signal?.aborted) return new UrlSource(url, store, store.meta, onNotice);
+    if (store?.meta.tag && !signal?.aborted) return new UrlSource(url, store, store.meta, onNotice);
     throw error;
   }
-  if (head.status !== 206) return new BlobSource(await head.blob().catch((error) => Promise.reject(broken(url, error, signal))));
+  if (head.status !== 206) return blob(head);
   await head.body?.cancel();
-  const size = Number(/\/(\d+)$/.exec(head.headers.get('Content-Range') ?? '')?.[1]);
-  if (!Number.isSafeInteger(size)) throw new SconceError('I/O error', `${url}: the server does not say how long the file is`);
+  let size = Number(/\/(\d+)$/.exec(head.headers.get('Content-Range') ?? '')?.[1]);
+  if (!Number.isSafeInteger(size)) size = await lengthOf(url, signal);
+  if (!Number.isSafeInteger(size)) return blob(await get(url, {}, signal));
   const about = { url: url.href, size, tag: tagOf(head) };
-  await store?.begin(about);
-  return new UrlSource(url, store, about, onNotice);
+  const fresh = about.tag ? store : null; /* nothing tells a file that was kept from a newer one */
+  await fresh?.begin(about);
+  return new UrlSource(url, fresh, about, onNotice);
 }
 
 class UrlSource {

@@ -1,6 +1,7 @@
 /* The web's tests: node web/test/all.mjs [PART…], parts: node, chromium, firefox, big, demo, bundle. Prints one line a test and
  * exits 1 if any failed. Needs `make web` and the browsers of tools/setup.sh. */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -76,6 +77,42 @@ function checkStory(out, n) {
   return `load ${(out.loadMs / 1000).toFixed(1)} s, ${(newTokens / seconds).toFixed(1)} tokens/s`;
 }
 
+/* ---- language models ---- */
+
+/* The story model that is shipped; where the collection is, a small one too, with all of its cases, and samples of it. */
+const MODELS = [
+  { name: 'stories15M', folder: 'models/stories15M', program: 'stories15M-4w.pte', golden, only: ['rewind'], widely: ['rewind', 'edge'], tolerance: 1e-3, tokens: 8 },
+  ...(SHARED ? [{ name: 'stories260K', folder: path.join(SHARED, 'models/stories260K'), program: '4w.pte', only: ['chunks', 'rewind'], tolerance: 1e-3, tokens: 40,
+    golden: JSON.parse(fs.readFileSync(path.join(SHARED, 'models/stories260K/4w.golden.json'))) }] : []),
+];
+const { VK_ICD_FILENAMES: _, ...COMMANDS } = { ...process.env, NODEVICE_SELECT: '1' };
+const PROMPTS = [{ prompt: 'Once upon a time', seed: 15, temperature: 0.8, topP: 0.95 }, { prompt: 'Tom', seed: 7, temperature: 1.2, topK: 40 }];
+
+/* On the device that the command takes by itself, not the one of this host. */
+function native({ folder, program, tokens }, { prompt, seed, temperature, topP = 1, topK }) {
+  const out = execFileSync(path.join(ROOT, 'build/sconce'), ['generate', '-m', path.resolve(ROOT, folder, program), '-p', prompt, '-n', String(tokens), '--json',
+    '--seed', String(seed), '--temp', String(temperature), '--top-p', String(topP), ...(topK ? ['--top-k', String(topK)] : [])], { stdio: ['ignore', 'pipe', 'ignore'], env: COMMANDS });
+  const events = out.toString().trim().split('\n').map((line) => JSON.parse(line));
+  return events.filter((e) => e.event === 'text').map((e) => e.text).join('');
+}
+
+/* `host` has goldens({program, cases, tolerance}) and told({program, tokenizer, prompts}), files by their place below `at`. */
+async function testModels(name, host, at, widely) {
+  for (const m of MODELS) {
+    const names = widely ? m.widely : m.only;
+    const cases = m.golden.cases.filter((c) => !names || names.includes(c.name));
+    await test(`${name}: ${m.name}, ${cases.length} cases of its golden`, async () => {
+      assert.equal(cases.length, names?.length ?? 6);
+      assert.deepEqual(await host.goldens({ program: at(m, m.program), cases, tolerance: m.tolerance }), []);
+    });
+    if (m === MODELS.at(-1)) await test(`${name}: ${m.name}, samples by seed are those of the command`, async () => {
+      const prompts = PROMPTS.map((p) => ({ ...p, maxNew: m.tokens }));
+      const texts = await host.told({ program: at(m, m.program), tokenizer: at(m, 'tokenizer.bin'), prompts });
+      assert.deepEqual(texts, PROMPTS.map((p) => native(m, p)));
+    });
+  }
+}
+
 /* ---- Node -------------------------------------------------------------------------------------- */
 
 async function inNode() {
@@ -100,12 +137,89 @@ async function inNode() {
     await model.dispose();
   });
 
+  const refuses = async (work, text, status = 'bad argument') => {
+    const error = await work().then(() => null, (e) => e);
+    assert.ok(error instanceof SconceError, `no SconceError: ${error}`);
+    assert.equal(error.status, status);
+    assert.match(error.message, text);
+  };
+
+  await test('node: wrong numbers are refused, not changed', async () => {
+    const model = await Sconce.load(toyFile, { gpu });
+    await refuses(() => model.run([[1.5], [0]]), /input 0: element 0 is 1.5, which is no int64/);
+    await refuses(() => model.run([[NaN], [0]]), /NaN/);
+    await refuses(() => model.run([[2n ** 63n], [0]]), /9223372036854775808/);
+    await refuses(() => model.generate([1.5]).text(), /1.5 is no id/);
+    await refuses(() => model.generate([1], { seed: 1.5 }).text(), /seed is 1.5/);
+    await refuses(() => model.generate([1], { seed: -1 }).text(), /seed is -1/);
+    await refuses(() => model.generate([1], { maxNew: 0.5 }).text(), /maxNew is 0.5/);
+    await model.dispose();
+  });
+
+  await test('node: ids without a tokenizer, and a conversation for its own model alone', async () => {
+    const toyModel = () => Sconce.load(toyFile, { gpu });
+    const [model, same] = [await toyModel(), await toyModel()];
+    const ids = [];
+    for await (const { id, text } of model.generate([1], { maxNew: 3 })) ids.push(id) && assert.equal(text, '');
+    assert.equal(ids.length, 3);
+    const saved = await model.save();
+    assert.deepEqual(saved.ids, [1, ...ids]);
+    assert.match(saved.model, /^[0-9a-f]{16}$/);
+    await same.restore(JSON.parse(JSON.stringify(saved)));
+    assert.deepEqual(await same.save(), saved);
+    await refuses(() => same.restore({ ...saved, model: '0123456789abcdef' }), /saved from another model: its fingerprint is 0123456789abcdef/, 'bad file');
+    await refuses(() => same.restore({ version: 1, vocabulary: 8, ids }), /no saved conversation/, 'bad file');
+    await refuses(() => model.generate([1], { stop: 'x' }).text(), /stop strings need a tokenizer/);
+    await Promise.all([model.dispose(), same.dispose()]);
+  });
+
+  await test('node: the method that is asked for is the one that generates', async () => {
+    const model = await Sconce.load(read('tests/data/goldens/toy.pte'), { gpu, method: 'backward' });
+    assert.equal(model.methods.forward, null);
+    await refuses(() => model.generate([1]).text(), /backward/, 'bad argument');
+    await model.dispose();
+  });
+
+  await test('node: paths and file: URLs', async () => {
+    const absolute = path.join(ROOT, 'tests/data/goldens/toy.pte');
+    for (const place of [absolute, path.relative(process.cwd(), absolute), pathToFileURL(absolute), pathToFileURL(absolute).href]) {
+      const model = await Sconce.load(place, { gpu });
+      assert.equal((await model.run([[1], [0]])).length, 1);
+      await model.dispose();
+    }
+    await refuses(() => Sconce.load('nothing/here.pte', { gpu }), /cannot open nothing\/here.pte/, 'I/O error');
+  });
+
+  await test('node: adapters that say nothing of themselves', async () => {
+    for (const without of [['info'], ['info', 'features']]) {
+      const quiet = { requestAdapter: async (options) => {
+        const adapter = await gpu.requestAdapter(options);
+        if (!adapter) return null;
+        const said = { features: new Set([...adapter.features].filter((f) => !/subgroup/.test(f))), limits: adapter.limits, info: adapter.info };
+        for (const name of without) delete said[name];
+        return { ...said, requestDevice: (d) => adapter.requestDevice(d) };
+      } };
+      const model = await Sconce.load(toyFile, { gpu: quiet });
+      assert.equal(model.device.subgroups, false);
+      assert.equal((await model.run([[1], [0]])).length, 1);
+      await model.dispose();
+      assert.equal((await Sconce.check({ gpu: quiet })).ok, true);
+    }
+  });
+
   await test('node: a model of floats, inputs as typed arrays', async () => {
     const { cases } = JSON.parse(read('tests/data/goldens/mul.golden.json'));
     const model = await Sconce.load(read('tests/data/goldens/mul.pte'), { gpu });
     const [a, b] = cases[0].inputs.map((x) => Float32Array.from(x.data));
-    const [y] = await model.run({ a: { data: a, dims: cases[0].inputs[0].shape }, b: { data: b, dims: cases[0].inputs[1].shape } });
-    y.data.forEach((v, i) => assert.ok(Math.abs(v - a[i] * b[i]) < 1e-6));
+    const [x0, x1] = [{ data: a, dims: cases[0].inputs[0].shape }, { data: b, dims: cases[0].inputs[1].shape }];
+    for (const inputs of [[x0, x1], { x0, x1 }, { x1, x0 }]) {
+      const [y] = await model.run(inputs);
+      y.data.forEach((v, i) => assert.ok(Math.abs(v - a[i] * b[i]) < 1e-6));
+    }
+    await refuses(() => model.run({ a: x0, b: x1 }), /inputs x0, x1: a is none of them/);
+    await refuses(() => model.run({ x0 }), /x1 was not given/);
+    await refuses(() => model.run(a), /inputs are a list, or/);
+    await refuses(() => model.run([x0, ['one']]), /input 1: element 0 is one, which is no float32/);
     await model.dispose();
   });
 
@@ -180,7 +294,31 @@ async function inNode() {
     assert.equal(none?.status, 'no device');
     assert.ok(none.advice);
     assert.equal((await Sconce.check({ gpu: { requestAdapter: async () => null } })).ok, false);
-    assert.match((await Sconce.check({ gpu: null })).reason, /no WebGPU/);
+    assert.match((await Sconce.check({ gpu: null })).reason, /no WebGPU in Node/);
+    await refuses(() => Sconce.load(toyFile), /no WebGPU in Node/, 'no device');
+  });
+
+  const { runGoldens, tell } = await import('./pages/language.js');
+  const open = async ({ program, tokenizer }, use) => {
+    const model = await Sconce.load(program, { gpu, tokenizer });
+    const out = await use(model);
+    await model.dispose();
+    return out;
+  };
+  await testModels('node', { goldens: (g) => open(g, (model) => runGoldens(model, g.cases, g.tolerance)), told: (t) => open(t, (model) => tell(model, t.prompts)) },
+    (m, file) => path.resolve(ROOT, m.folder, file));
+  await test('node: a software device compiles the kernels for long prompts when one comes', async () => {
+    let ahead;
+    const model = await Sconce.load(path.join(ROOT, 'models/stories15M/stories15M-4w.pte'), { gpu, onProgress: (p) => (ahead = p.allKernels) });
+    const kernels = async (ids) => {
+      await model.generate(ids, { maxNew: 2 }).text();
+      return model.stats.kernels;
+    };
+    const short = await kernels([1, 9038, 2501]);
+    assert.equal(short, ahead, 'a short one has what it needs');
+    const long = await kernels(golden.cases.find((c) => c.name === 'edge').calls[0].tokens.slice(0, 200));
+    assert.ok(model.device.software && long > short, `${short} kernels, then ${long}`);
+    await model.dispose();
   });
 
   await casesInNode(test, (program) => Sconce.load(program, { gpu }));
@@ -189,7 +327,7 @@ async function inNode() {
 /* ---- browsers ---------------------------------------------------------------------------------- */
 
 const ROOTS = { '/': path.join(ROOT, 'web/test/pages'), '/sconce/': PACKAGE, '/models/': path.join(ROOT, 'models'), '/data/': path.join(ROOT, 'tests/data'),
-    ...(SHARED ? { '/shared/': path.join(SHARED, 'fixtures') } : {}) };
+  ...(SHARED ? { '/shared/': path.join(SHARED, 'fixtures'), '/stories260K/': path.join(SHARED, 'models/stories260K') } : {}) };
 
 async function inBrowser(name, launch, tokens, stride) {
   const site = await serve(ROOTS);
@@ -207,6 +345,11 @@ async function inBrowser(name, launch, tokens, stride) {
   await test(`${name}: files, and files that are none`, async () => checkFiles(await run(() => window.cases.files())));
   await test(`${name}: the story, token for token`, async () =>
     checkStory(await run((arg) => window.cases.stories(arg), { maxNew: tokens, ids: story.prompt }), tokens));
+  await test(`${name}: what callers do wrong is a SconceError`, async () => {
+    for (const wrong of await run(() => window.cases.misuse())) assert.deepEqual([wrong?.sconce, wrong?.status], [true, 'bad argument'], JSON.stringify(wrong));
+  });
+  const ask = (what) => (arg) => run(([f, given]) => window.cases[f](given), [what, arg]);
+  await testModels(name, { goldens: ask('goldens'), told: ask('told') }, (m, file) => (m.name === 'stories260K' ? `/stories260K/${file}` : `/${m.folder}/${file}`), name === 'chromium');
   await testCases(test, name, stride, (cases) => run((list) => window.cases.fixtures(list), cases));
   if (name === 'chromium') await test(`${name}: a second load needs no download`, async () => {
     const kept = await run(() => window.cases.cache());
@@ -217,8 +360,47 @@ async function inBrowser(name, launch, tokens, stride) {
     assert.ok(loads >= 2);
     assert.deepEqual(last, [], 'the second load fetched again');
   });
+  if (name === 'chromium') await fromElsewhere(name, run);
   await browser.close();
   site.close();
+}
+
+/* The package and models from another port, which is another origin. */
+async function fromElsewhere(name, run) {
+  const other = await serve(ROOTS);
+  const { state, url: origin } = other;
+  state.shared = true;
+  const fresh = (more) => Object.assign(state, { requests: [], gone: null, dated: false, heads: true, version: 1 }, more);
+  const rangesOf = () => state.requests.filter((r) => r.url.endsWith('.pte') && r.method === 'GET').map((r) => r.range);
+  await test(`${name}: the package from another origin has a worker of the page's`, async () => {
+    const out = await run((arg) => window.cases.elsewhere(arg), { origin });
+    assert.deepEqual(out, { dims: [1, 1, 8], started: ['blob:'] });
+  });
+  await test(`${name}: where no worker can be had the page's thread does`, async () => {
+    for (const [more, arg] of [[{ gone: /worker\.js$/ }, {}], [{}, { noWorkers: true }]]) {
+      fresh(more);
+      assert.deepEqual((await run((given) => window.cases.elsewhere(given), { origin, ...arg })).dims, [1, 1, 8]);
+    }
+  });
+  await test(`${name}: a model of another origin, whose headers cannot all be read`, async () => {
+    const load = () => run((given) => window.cases.foreign(given), { origin });
+    fresh();
+    assert.deepEqual(await load(), { dims: [1, 1, 8], kept: 0 }, 'what has no version is not kept');
+    assert.ok(rangesOf().every(Boolean), `by ranges, since HEAD says how long it is: ${rangesOf()}`);
+    fresh({ heads: false });
+    assert.deepEqual(await load(), { dims: [1, 1, 8], kept: 0 });
+    assert.ok(rangesOf().includes(null), 'as a whole');
+    fresh({ dated: true });
+    assert.deepEqual(await load(), { dims: [1, 1, 8], kept: 1 });
+    fresh({ dated: true });
+    await load();
+    const size = read('tests/data/goldens/toy.pte').length;
+    assert.ok(!rangesOf().includes(`bytes=0-${size - 1}`), `kept: ${rangesOf()}`);
+    fresh({ dated: true, version: 2 });
+    await load();
+    assert.ok(rangesOf().includes(`bytes=0-${size - 1}`), `a new version is fetched: ${rangesOf()}`);
+  });
+  other.close();
 }
 
 const parts = process.argv.slice(2);

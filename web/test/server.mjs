@@ -1,6 +1,8 @@
 /* A static server for tests: range requests, and a list of what was asked for. Its state makes it behave as bad networks
  * and servers do: `ranges` false answers with whole files, `cutAt` [n, bytes] breaks the next n answers of .pte and .ptd
- * files off behind so many bytes, `busy` n answers so many requests with 503, `version` changes every tag. */
+ * files off behind so many bytes, `busy` n answers so many requests with 503, `version` changes every tag, `gone` is a pattern
+ * of what is not there, `shared` lets pages of other origins read, without what they must be shown by name: Content-Range and
+ * ETag; `dated` says when a file was changed, `heads` false knows no HEAD. */
 import http from 'node:http';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -10,14 +12,15 @@ const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.mjs': 'text/ja
 
 /* roots: {'/prefix/': folder}, the longest prefix wins. */
 export async function serve(roots) {
-  const state = { requests: [], ranges: true, cutAt: [0, 0], busy: 0, version: 1 };
+  const state = { requests: [], ranges: true, cutAt: [0, 0], busy: 0, version: 1, gone: null, shared: false, dated: false, heads: true };
   const server = http.createServer((request, response) => {
     const url = decodeURIComponent(new URL(request.url, 'http://x').pathname);
     const prefix = Object.keys(roots).filter((p) => url.startsWith(p)).sort((a, b) => b.length - a.length)[0];
     const base = path.resolve(roots[prefix]);
     let file = path.join(base, url.slice(prefix.length) || 'index.html');
-    state.requests.push({ url, range: request.headers.range ?? null });
-    if (!file.startsWith(base) || !fs.existsSync(file) || fs.statSync(file).isDirectory()) {
+    state.requests.push({ url, range: request.headers.range ?? null, method: request.method });
+    if (state.shared) response.setHeader('Access-Control-Allow-Origin', '*');
+    if (state.gone?.test(url) || (request.method === 'HEAD' && !state.heads) || !file.startsWith(base) || !fs.existsSync(file) || fs.statSync(file).isDirectory()) {
       response.writeHead(404);
       return response.end();
     }
@@ -28,6 +31,11 @@ export async function serve(roots) {
     }
     const { size, mtimeMs } = fs.statSync(file);
     const head = { 'Content-Type': TYPES[path.extname(file)] ?? 'application/octet-stream', ETag: `"${size}-${mtimeMs}-${state.version}"`, 'Cache-Control': 'no-store' };
+    if (state.dated) head['Last-Modified'] = new Date(mtimeMs + 1000 * state.version).toUTCString();
+    if (request.method === 'HEAD') {
+      response.writeHead(200, { ...head, 'Content-Length': size });
+      return response.end();
+    }
     const range = state.ranges && /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '');
     if (!range) {
       response.writeHead(200, { ...head, 'Content-Length': size });

@@ -2,6 +2,7 @@
  * the runner compares. */
 import { Sconce, SconceError } from '/sconce/index.js';
 import { runCases } from './fixtures.js';
+import { runGoldens, tell } from './language.js';
 
 const root = globalThis.location?.origin ?? '';
 const STORIES = [`${root}/models/stories15M/stories15M-4w.pte`, { tokenizer: `${root}/models/stories15M/tokenizer.bin` }];
@@ -102,6 +103,64 @@ export async function cache() {
 export async function fixtures(cases) {
   const open = async (address) => (await fetch(address)).arrayBuffer();
   return runCases(cases, (program) => Sconce.load(program, { worker: false }), open);
+}
+
+const place = (name) => `${root}${name}`;
+export async function goldens({ program, cases, tolerance }) {
+  const model = await Sconce.load(place(program), { cache: false });
+  const wrong = await runGoldens(model, cases, tolerance);
+  await model.dispose();
+  return wrong;
+}
+export async function told({ program, tokenizer, prompts }) {
+  const model = await Sconce.load(place(program), { cache: false, tokenizer: place(tokenizer) });
+  const texts = await tell(model, prompts);
+  await model.dispose();
+  return texts;
+}
+
+/* The package from another origin: what it gives, and the workers that were started for it. */
+export async function elsewhere({ origin, noWorkers = false }) {
+  const { Worker } = window;
+  const started = [];
+  window.Worker = class extends Worker {
+    constructor(url, options) {
+      if (noWorkers) throw new DOMException('no workers', 'SecurityError');
+      super(url, options);
+      started.push(new URL(url).protocol);
+    }
+  };
+  try {
+    const other = await import(`${origin}/sconce/index.js`);
+    const model = await other.Sconce.load(TOY, { cache: false });
+    const [y] = await model.run([[1], [0]]);
+    await model.dispose();
+    return { dims: y.dims, started };
+  } finally {
+    window.Worker = Worker;
+  }
+}
+
+/* A model from another origin's server: what it gives, and what of it is kept. */
+export async function foreign({ origin }) {
+  const model = await Sconce.load(`${origin}/data/goldens/toy.pte`);
+  const [y] = await model.run([[1], [0]]);
+  await model.dispose();
+  return { dims: y.dims, kept: (await Sconce.kept()).filter(({ url }) => url.startsWith(origin)).length };
+}
+
+/* Things that a worker cannot be sent, and numbers that are none of a model's: the errors. */
+export async function misuse() {
+  const model = await Sconce.load(TOY, { cache: false });
+  const out = [
+    await failure(() => Sconce.load(TOY, { limits: () => 1 })),
+    await failure(() => Sconce.load('http://[', {})),
+    await failure(() => model.run([() => 1, 2])),
+    await failure(() => model.run([[1.5], [0]])),
+    await failure(() => model.generate([1], { seed: 1.5 }).text()),
+  ];
+  await model.dispose();
+  return out;
 }
 
 export async function check() {
