@@ -9,7 +9,7 @@
 #   make wheel    build/wheels, for pip on this machine; make wheels for five systems
 #   make install PREFIX=/usr/local        make deb       a Debian package, build/sconce_*.deb
 #   make web      the npm package         make web-test  in Node, Chromium and Firefox
-#   make web-demo a page that chats, on localhost
+#   make web-demo a page that chats, which `make web` puts into build/web/demo, on localhost
 #   make windows macos linux  packages to unpack anywhere, made on Linux, in build/packages
 #   make windows-test   the tests under wine
 #   make aarch64-test   Linux on ARM, under qemu
@@ -110,6 +110,7 @@ web:
 	@cmake --preset web >build/web-configure.log || { cat build/web-configure.log; exit 1; }
 	@cmake --build --preset web
 	@python3 web/assemble.py build/web/sconce.wasm build/web/package
+	@python3 web/assemble.py --demo build/web/package build/web/demo
 
 web-test: web program
 	@$(SETUP) swift browsers bundlers
@@ -117,7 +118,6 @@ web-test: web program
 	@node web/test/all.mjs
 
 web-demo: web
-	@python3 web/assemble.py --demo build/web/package build/web/demo
 	@python3 web/demo/serve.py build/web/demo
 
 # With what `make` built here, for this machine and newer ones; the others ask for as little as can be.

@@ -101,6 +101,11 @@ def test_in_firefox():
     part("firefox")
 
 
+def test_on_the_page():
+    """The demo as a person uses it."""
+    part("demo")
+
+
 def test_big_files():
     """Over bad networks, with a full disk, and without lying in the page's memory."""
     run("cmake", "--build", "--preset", "release", "--target", "sconce_big")

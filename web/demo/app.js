@@ -19,12 +19,12 @@ function notice(text, label, action) {
   };
 }
 const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1).replace(/\.+$/, '')}.`;
-/* `again`: what failed, for errors that may not come twice. */
-function explain(error, again) {
+/* `again`: what failed, for errors that may not come twice; `had`: a GPU was there before, and may come back. */
+function explain(error, again, had) {
   if (error?.name === 'AbortError') return;
   const told = error?.message ?? String(error);
   const text = /memory/.test(error?.status) ? `${error.status}: ${told}` : told;
-  const passing = again && ['I/O error', 'device lost', 'out of memory', 'out of GPU memory'].includes(error?.status);
+  const passing = again && ['I/O error', 'device lost', 'out of memory', 'out of GPU memory', ...(had ? ['no device'] : [])].includes(error?.status);
   notice(`${sentence(text)}${error?.advice ? `\n${error.advice}` : ''}`, passing && 'Load again', again);
 }
 /* From the library while it loads; of these only a full disk has something to press. */
@@ -113,7 +113,7 @@ async function load(name, files) {
   } catch (error) {
     $('model-name').textContent = 'No model yet';
     $('model-about').textContent = 'Everything runs on this device. Nothing you write leaves it.';
-    explain(error, () => load(name, files));
+    explain(error, () => load(name, files), !!chat.name);
   } finally {
     busy(false);
     showKept();
@@ -285,7 +285,9 @@ async function chooseMethod() {
     const field = document.createElement('input');
     field.placeholder = 'zeros, ones, random, or numbers: 1 2 3';
     field.value = /int/.test(input.dtype) ? 'zeros' : 'random';
+    field.oninput = () => (field.picture = null);
     label.append(field);
+    if (takesPicture(input)) label.append(chooser(field, input, i));
     return label;
   }));
 }
@@ -294,17 +296,58 @@ function values(text, input) {
   const make = { zeros: () => 0, ones: () => 1, random: () => Math.random() }[text.trim()];
   return make ? { data: Array.from({ length: count }, make), dims: input.dims } : text.trim().split(/[\s,]+/).map(Number);
 }
-/* A picture where one suits: the last two dims, at most 512 a side. */
+
+/* ---- pictures ---- */
+
+/* Three planes, from 0 to 1: what most models of pictures take. */
+const takesPicture = ({ dtype, dims }) => dtype === 'float32' && dims.at(-3) === 3 && dims.length === (dims[0] === 1 ? 4 : 3);
+
+/* In the size that the input has; where that may be smaller, in the picture's own. */
+async function pixels(file, { dims, dynamic }) {
+  const bitmap = await createImageBitmap(file);
+  const [most, widest] = dims.slice(-2);
+  const [h, w] = dynamic ? [Math.min(most, bitmap.height), Math.min(widest, bitmap.width)] : [most, widest];
+  const canvas = Object.assign(document.createElement('canvas'), { width: w, height: h });
+  const context = canvas.getContext('2d', { willReadFrequently: true });
+  context.drawImage(bitmap, 0, 0, w, h);
+  const { data } = context.getImageData(0, 0, w, h);
+  const planes = Float32Array.from({ length: 3 * w * h }, (_, i) => data[4 * (i % (w * h)) + Math.floor(i / (w * h))] / 255);
+  return { data: planes, dims: [...dims.slice(0, -2), h, w] };
+}
+function chooser(field, input, i) {
+  const file = Object.assign(document.createElement('input'), { type: 'file', accept: 'image/*', className: 'picture' });
+  file.setAttribute('aria-label', `A picture for input ${i}`);
+  file.onchange = async () => {
+    try {
+      field.picture = await pixels(file.files[0], input);
+      field.value = file.files[0].name;
+    } catch (error) {
+      notice(`That picture cannot be read: ${error.message}`);
+    }
+  };
+  return file;
+}
+
+/* Where one suits: the last two dims, in colour where there are three of them, at most 2048 a side. */
 function picture({ dims, data }) {
   const [h, w] = dims.slice(-2);
-  if (!(w > 1 && h > 1 && w <= 512 && h <= 512)) return null;
-  const numbers = Array.from(data.slice(0, w * h), Number);
-  const low = Math.min(...numbers);
-  const range = Math.max(...numbers) - low || 1;
+  if (!(w > 1 && h > 1 && w <= 2048 && h <= 2048)) return null;
+  const planes = dims.at(-3) === 3 ? 3 : 1;
+  const n = planes * w * h;
+  let [low, high] = [Infinity, -Infinity];
+  for (let i = 0; i < n; i++) {
+    const v = Number(data[i]);
+    if (v < low) low = v;
+    if (v > high) high = v;
+  }
+  if (planes === 3 && low >= 0 && high <= 1) [low, high] = [0, 1];
   const canvas = Object.assign(document.createElement('canvas'), { width: w, height: h });
   canvas.style.width = `${Math.min(480, w * Math.max(1, Math.floor(240 / w)))}px`;
   const image = new ImageData(w, h);
-  numbers.forEach((v, i) => image.data.set([0, 0, 0].fill(((v - low) / range) * 255).concat(255), 4 * i));
+  for (let i = 0; i < 4 * w * h; i++) {
+    const plane = planes === 3 ? i % 4 : 0;
+    image.data[i] = i % 4 === 3 ? 255 : ((Number(data[plane * w * h + (i >> 2)]) - low) / (high - low || 1)) * 255;
+  }
   canvas.getContext('2d').putImageData(image, 0, 0);
   return canvas;
 }
@@ -329,9 +372,9 @@ $('run-form').onsubmit = async (event) => {
   notice();
   try {
     const method = runner.methods[$('method').value];
-    const fields = [...$('inputs').querySelectorAll('input')];
+    const fields = [...$('inputs').querySelectorAll('label > input:first-of-type')];
     const started = performance.now();
-    const outputs = await runner.run(fields.map((field, i) => values(field.value, method.inputs[i])), { method: $('method').value });
+    const outputs = await runner.run(fields.map((field, i) => field.picture ?? values(field.value, method.inputs[i])), { method: $('method').value });
     $('run-time').textContent = `${(performance.now() - started).toFixed(1)} ms`;
     $('outputs').replaceChildren(...outputs.map(tensor));
   } catch (error) {
