@@ -30,6 +30,8 @@ enum op_flags {
                            result: so do the other arguments where they are constants */
   OP_IN_PLACE = 1 << 7, /* changes argument 0, which nobody else reads, into the result where memory
                            allows; else they are apart */
+  OP_SEES = 1 << 17,    /* a fused node that reads and writes past views of its parts: they need not
+                           be free */
   OP_APPENDS = 1 << 16, /* writes rows of state at a position that a call gives, and no others */
   /* What adapt.c does for it: */
   OP_NUMBERS = 1 << 8,     /* numbers among the first two arguments become tensors */

@@ -202,6 +202,7 @@ sconce_status emit_parts(struct plan *p, const struct node *n) {
 
 /* Fused kernels know nothing of views that must be copied. */
 static bool views_are_free(const struct graph *g, const struct node *n) {
+  if (n->op->flags & OP_SEES) return true;
   for (uint32_t i = 0; i < n->n_parts; i++)
     if (n->parts[i].op->flags & OP_VIEW && !is_free_view(g, &n->parts[i])) return false;
   return true;

@@ -239,13 +239,16 @@ bool may_fuse(const struct rewrite *r, struct fusion *f) {
 struct shown {
   const struct rewrite *r;
   const struct fusion *f;
-  uint32_t value;
+  const uint32_t *values;
+  uint32_t n;
   bool others;
 };
 
 static void look_outside(void *user, uint32_t value, enum role role) {
   struct shown *s = user;
-  if (role != MAKES || value == s->value) return;
+  if (role != MAKES) return;
+  for (uint32_t i = 0; i < s->n; i++)
+    if (s->values[i] == value) return;
   uint32_t inside = 0;
   for (uint32_t i = 0; i < s->f->n; i++) {
     struct search search = {.value = value};
@@ -256,8 +259,13 @@ static void look_outside(void *user, uint32_t value, enum role role) {
 }
 
 bool shows_only(const struct rewrite *r, struct fusion *f, uint32_t value) {
+  return shows_only_these(r, f, &value, 1);
+}
+
+bool shows_only_these(const struct rewrite *r, struct fusion *f, const uint32_t *values,
+                      uint32_t n) {
   if (!may_fuse(r, f)) return false;
-  struct shown s = {r, f, value, false};
+  struct shown s = {r, f, values, n, false};
   for (uint32_t i = 0; i < f->n; i++)
     visit_node(&(struct visit){r->g, look_outside, &s}, &r->g->nodes[f->nodes[i]]);
   return !s.others;

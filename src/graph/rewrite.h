@@ -64,14 +64,16 @@ struct fusion {
   const struct op *op;
   const char *name; /* for messages and profiles */
   const void *fused;
-  uint32_t nodes[16];
+  uint32_t nodes[64];
   uint32_t n;
 };
 /* They become one node at the place of the last. Nothing happens if another node between them needs
  * what they make, or changes what they read: may_fuse tells. */
 bool may_fuse(const struct rewrite *r, struct fusion *f);
-/* …and is every result but `value` read only inside the fusion? */
+/* …and is every result but `value`, or but these, read only inside the fusion? */
 bool shows_only(const struct rewrite *r, struct fusion *f, uint32_t value);
+bool shows_only_these(const struct rewrite *r, struct fusion *f, const uint32_t *values,
+                      uint32_t n);
 SCONCE_CHECK sconce_status fuse(struct rewrite *r, struct fusion *f);
 
 #endif

@@ -44,6 +44,7 @@
   X(sample) \
   X(scatter) \
   X(sdpa) \
+  X(sdpa_chain) \
   X(sdpa_fused) \
   X(slice) \
   X(slice_put) \
@@ -76,8 +77,10 @@ const struct op *const op_families[] = {
 /* In the order in which they run. */
 /* clang-format off */
 #define PASSES(X) \
+  X(move) \
   X(linear_q4) \
   X(sdpa) \
+  X(sdpa_chain) \
   X(conv) \
   /* end */
 /* clang-format on */

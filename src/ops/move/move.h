@@ -31,4 +31,11 @@ SCONCE_CHECK sconce_status move_begin(struct plan *p, struct move *m, const stru
 SCONCE_CHECK sconce_status move_emit(struct plan *p, const struct node *n, struct move *m,
                                      uint32_t x, uint32_t y);
 
+/* Which dim of x each dim of a permutation's result is. */
+SCONCE_CHECK sconce_status permute_order(struct plan *p, const struct node *n,
+                                         const struct tensor *x, uint32_t order[RANK_MAX]);
+/* What a selection takes: x at `index`, which may be negative, of `dim`. */
+SCONCE_CHECK sconce_status select_place(struct plan *p, const struct node *n,
+                                        const struct tensor **x, uint32_t *dim, int64_t *index);
+
 #endif

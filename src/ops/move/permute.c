@@ -1,4 +1,5 @@
 /* The elements of a tensor in another order, some of them several times, some from outside. */
+#include "graph/rewrite.h"
 #include "ops/move/move.h"
 
 #include <inttypes.h>
@@ -14,8 +15,8 @@ static void strides_of(const struct tensor *x, int64_t strides[RANK_MAX]) {
 /* Which dim of x each dim of the output is. */
 enum { BY_LIST, BY_PAIR, BY_TWO };
 
-static sconce_status order_of(struct plan *p, const struct node *n, const struct tensor *x,
-                              uint32_t order[RANK_MAX]) {
+sconce_status permute_order(struct plan *p, const struct node *n, const struct tensor *x,
+                            uint32_t order[RANK_MAX]) {
   uint32_t a = 0, b = 1, count = 0, seen = 0;
   int64_t list[RANK_MAX];
   for (uint32_t i = 0; i < x->rank; i++) order[i] = i;
@@ -43,7 +44,7 @@ static sconce_status permute_shape(struct plan *p, const struct node *n) {
   const struct tensor *x;
   TRY(arg_tensor(p, n, 0, &x));
   uint32_t order[RANK_MAX], dims[RANK_MAX];
-  TRY(order_of(p, n, x, order));
+  TRY(permute_order(p, n, x, order));
   for (uint32_t i = 0; i < x->rank; i++) dims[i] = x->dim_live[order[i]];
   return set_dims(p, out_id(n), dims, x->rank);
 }
@@ -53,7 +54,7 @@ static sconce_status permute_emit(struct plan *p, const struct node *n) {
   TRY(arg_tensor(p, n, 0, &x));
   uint32_t order[RANK_MAX];
   int64_t strides[RANK_MAX];
-  TRY(order_of(p, n, x, order));
+  TRY(permute_order(p, n, x, order));
   strides_of(x, strides);
   struct move m = {0};
   for (uint32_t i = 0; i < x->rank; i++)
@@ -397,6 +398,39 @@ static sconce_status copy_emit(struct plan *p, const struct node *n) {
    .code = CODE,                                                                                   \
    .n_args = N_ARGS,                                                                               \
    .tables = TABLES(move_kernels)}
+
+/* Dims of 1 change places, and nothing else: the elements stay in their order. */
+#define STILL(NAME, CODE, N_ARGS)                                                                  \
+  {NAME,                                                                                           \
+   permute_shape,                                                                                  \
+   permute_emit,                                                                                   \
+   .code = CODE,                                                                                   \
+   .n_args = N_ARGS,                                                                               \
+   .flags = OP_OWN | OP_VIEW,                                                                      \
+   .tables = TABLES(move_kernels)}
+static const struct op still[] = {[BY_LIST] = STILL("sconce.permute_still", BY_LIST, 3),
+                                  [BY_PAIR] = STILL("sconce.transpose_still", BY_PAIR, 4),
+                                  [BY_TWO] = STILL("sconce.t_still", BY_TWO, 2)};
+
+static sconce_status still_at(struct rewrite *r, uint32_t i) {
+  struct node *n = &r->g->nodes[i];
+  sconce_error err = {0};
+  struct plan p = {r->g, n, &err};
+  const struct tensor *x = n->n_args ? tensor_at(&p, n->args[0]) : NULL;
+  uint32_t order[RANK_MAX], last = 0;
+  if (n->op->shape != permute_shape || !x || !tensor_at(&p, out_id(n)) ||
+      permute_order(&p, n, x, order) != SCONCE_OK)
+    return SCONCE_OK;
+  for (uint32_t k = 0; k < x->rank; k++) {
+    if (x->dim_max[order[k]] == 1) continue;
+    if (order[k] < last) return SCONCE_OK;
+    last = order[k];
+  }
+  n->op = &still[n->op->code];
+  return SCONCE_OK;
+}
+
+const struct pass passes_move[] = {{"still", still_at}, {0}};
 
 const struct op ops_permute[] = {
     PERMUTE("aten.permute_copy.default", "aten::permute_copy.out aten.permute.default", BY_LIST, 3),

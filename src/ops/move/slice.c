@@ -85,8 +85,8 @@ static sconce_status slice_emit(struct plan *p, const struct node *n) {
 /* ---- select ---------------------------------------------------------------------------------- */
 
 /* [x, dim, index, out] */
-static sconce_status select_of(struct plan *p, const struct node *n, const struct tensor **x,
-                               uint32_t *dim, int64_t *index) {
+sconce_status select_place(struct plan *p, const struct node *n, const struct tensor **x,
+                           uint32_t *dim, int64_t *index) {
   TRY(arg_tensor(p, n, 0, x));
   TRY(arg_dim(p, n, 1, (*x)->rank, dim));
   return arg_int(p, n, 2, index);
@@ -96,7 +96,7 @@ static sconce_status select_shape(struct plan *p, const struct node *n) {
   const struct tensor *x;
   uint32_t dim, dims[RANK_MAX], rank = 0;
   int64_t index;
-  TRY(select_of(p, n, &x, &dim, &index));
+  TRY(select_place(p, n, &x, &dim, &index));
   const int64_t size = x->dim_live[dim];
   if (index < -size || index >= size)
     return fail(p->err, SCONCE_BAD_ARGUMENT, "index %" PRId64 " of a dim of %" PRId64, index, size);
@@ -120,7 +120,7 @@ static sconce_status select_emit(struct plan *p, const struct node *n) {
   const struct tensor *x;
   uint32_t dim;
   int64_t index;
-  TRY(select_of(p, n, &x, &dim, &index));
+  TRY(select_place(p, n, &x, &dim, &index));
   return emit_one(p, n, x, dim, index < 0 ? index + x->dim_live[dim] : index, out_id(n));
 }
 

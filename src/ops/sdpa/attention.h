@@ -40,6 +40,11 @@ uint32_t attention_lanes(uint32_t dim);  /* threads that share a key there: four
 bool attention_cached(const struct plan *p, const struct node *n, struct attention *a,
                       int64_t *start);
 
+/* The strides of a mask a->bias for heads, seq and keys of q's dtype; it repeats along dims of 1
+ * and in front. */
+SCONCE_CHECK sconce_status attention_mask(struct plan *p, const struct tensor *q,
+                                          struct attention *a);
+
 /* ---- caches: (1, tokens, heads, dim), where the 1 may be missing ----------------------------- */
 
 enum { TOKENS = 3, HEADS = 2, DIM = 1 }; /* dims, from the end */

@@ -29,7 +29,7 @@ static sconce_status check(struct plan *p, const struct tensor *q, const struct 
 }
 
 /* Strides of a mask that repeats along dims of 1 and in front. */
-static sconce_status read_mask(struct plan *p, const struct tensor *q, struct attention *a) {
+sconce_status attention_mask(struct plan *p, const struct tensor *q, struct attention *a) {
   const struct tensor *m = tensor_at(p, a->bias);
   if (!m) return fail(p->err, SCONCE_BAD_GRAPH, "the mask is no tensor");
   const uint32_t full[4] = {a->heads / a->mask_heads, a->mask_heads, a->seq, a->keys};
@@ -69,7 +69,7 @@ static sconce_status read_call(struct plan *p, const struct node *n, struct atte
                           .head_major = true,
                           .dtype = q->dtype,
                           .mask_heads = dim_of(q, BY_HEAD_HEADS)};
-  if (a->bias != NO_VALUE && tensor_numel(q)) TRY(read_mask(p, q, a));
+  if (a->bias != NO_VALUE && tensor_numel(q)) TRY(attention_mask(p, q, a));
   return arg_float_or(p, n, 4, 1 / sqrt(a->dim), &a->scale);
 }
 
