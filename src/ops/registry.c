@@ -21,6 +21,8 @@
   X(last_rows) \
   X(layer_norm) \
   X(linear) \
+  X(linear_cut) \
+  X(linear_fused) \
   X(linear_dq8) \
   X(linear_q4) \
   X(linear_q4_fused) \
@@ -82,6 +84,7 @@ const struct op *const op_families[] = {
   X(sdpa) \
   X(sdpa_chain) \
   X(conv) \
+  X(linear) \
   /* end */
 /* clang-format on */
 

@@ -72,7 +72,7 @@ static const struct {
      1,
      false,
      {"~matvec/matvec64_f32", "~matvec/matvec16_f32", "matvec/matvec64_memory_f32",
-      "matvec/matvec16_memory_f32", "matmul/matmul_nk_f32", "matmul_plain/plain_f32"}},
+      "matvec/matvec16_memory_f32", "matmul/matmul32_nk_f32", "matmul_plain/plain_f32"}},
     {"sdpa 6/6x48 m=1 depth=16", /* alone, and with the rotation */
      2,
      false,

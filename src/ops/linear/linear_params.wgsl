@@ -14,4 +14,8 @@ struct Params {
   bias_n: u32,
   alpha: f32,
   beta: f32,
+  act: u32,    // 0: none, 1 relu, 2 gelu, 3 gelu by tanh, 4 silu
+  rest: u32,   // 1: something like y is added at last
+  slices: u32, // of k, each of `span`; 1: all of it
+  span: u32,
 }

@@ -1,12 +1,13 @@
 // y as in matmul, for any sizes, steps and mix of dtypes. One thread per word of y; words that also
 // belong to columns of another dispatch keep their other half.
-// uses: grid either linear_params
+// uses: grid either linear_params linear_end activations not_a_number
 override WG: u32 = 64u;
 @group(0) @binding(0) var<storage, read>       x: array<u32>;    // (batch, m, k)
 @group(0) @binding(1) var<storage, read>       w: array<u32>;    // (batch, n, k) or (batch, k, n)
 @group(0) @binding(2) var<storage, read>       bias: array<u32>; // by bias_m, bias_n
-@group(0) @binding(3) var<storage, read_write> y: array<u32>;    // (batch, m, cols)
-@group(0) @binding(4) var<uniform>             p: Params;
+@group(0) @binding(3) var<storage, read>       rest: array<u32>; // as y
+@group(0) @binding(4) var<storage, read_write> y: array<u32>;    // (batch, m, cols)
+@group(0) @binding(5) var<uniform>             p: Params;
 const RUN = 4096u; // loops are nested: one software device ends a loop after 65,535 turns
 
 fn one(b: u32, m: u32, n: u32) -> f32 {
@@ -18,12 +19,7 @@ fn one(b: u32, m: u32, n: u32) -> f32 {
       sum += elem_get(x[i / ELEMS], i % ELEMS) * either_get(w[either_word(j, p.w_half)], j, p.w_half);
     }
   }
-  sum *= p.alpha;
-  if (p.bias != 0u) {
-    let i = m * p.bias_m + (p.first + n) * p.bias_n;
-    sum += p.beta * either_get(bias[either_word(i, p.bias - 1u)], i, p.bias - 1u);
-  }
-  return sum;
+  return linear_end(b, m, n, vec4<f32>(sum)).x;
 }
 
 @compute @workgroup_size(WG)

@@ -1,29 +1,15 @@
 // y[m, n] = Σ_k x[m, k] · w[n, k] + bias[n], for few rows m.  A workgroup takes one m and WG / L · 4
 // rows of w; L threads share four of those rows and read every L-th quad of them.
 // Wants k % 4 == 0, a bias for columns only, rows of y that start on words.
-// uses: grid either linear_params
+// uses: grid either linear_params linear_end activations not_a_number
 const WG = 256u;
 const L = 64u;
 @group(0) @binding(0) var<storage, read>       x: array<Quad>;   // (m, k)
 @group(0) @binding(1) var<storage, read>       w: array<Quad>;   // (n, k)
 @group(0) @binding(2) var<storage, read>       bias: array<u32>; // (cols)
-@group(0) @binding(3) var<storage, read_write> y: array<u32>;    // (m, cols)
-@group(0) @binding(4) var<uniform>             p: Params;
-
-fn put(m: u32, row: u32, sum: vec4<f32>) {
-  for (var i = 0u; i < 4u && row + i < p.n; i += ELEMS) {
-    var word = 0u;
-    for (var lane = 0u; lane < ELEMS; lane++) {
-      let n = p.first + min(row + i + lane, p.n - 1u);
-      var v = p.alpha * sum[i + lane];
-      if (p.bias != 0u) {
-        v += p.beta * either_get(bias[either_word(n, p.bias - 1u)], n, p.bias - 1u);
-      }
-      word = elem_put(word, lane, v);
-    }
-    y[(m * p.cols + p.first + row + i) / ELEMS] = word;
-  }
-}
+@group(0) @binding(3) var<storage, read>       rest: array<u32>; // as y
+@group(0) @binding(4) var<storage, read_write> y: array<u32>;    // (m, cols)
+@group(0) @binding(5) var<uniform>             p: Params;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
@@ -47,6 +33,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let one = vec4<f32>(1.0);
   let sum = lanes_sum(vec4<f32>(dot(a, one), dot(b, one), dot(c, one), dot(d, one)), local);
   if (local % L == 0u) {
-    put(m, row, sum);
+    linear_put(0u, m, row, sum);
   }
 }

@@ -13,6 +13,8 @@ static const struct shape shapes[] = {
     {1, 8, 64, 66, "the most rows of a vector row"},
     {1, 70, 36, 68, "tiles with edges"},
     {3, 9, 40, 12, "a batch where there is one"},
+    {1, 133, 200, 140, "tiles of every size with edges, slices with an end"},
+    {1, 40, 1028, 72, "many slices of k"},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -97,9 +99,10 @@ static void mixed_dtypes(void) {
 }
 
 static void every_row(void) {
-  static const char *const rows[] = {
-      "matvec64",  "matvec16", "matvec64_memory", "matvec16_memory", "matmul_nk",
-      "matmul_kn", "plain"};
+  static const char *const rows[] = {"matvec64",        "matvec16",     "matvec64_memory",
+                                     "matvec16_memory", "matmul128_nk", "matmul64_nk",
+                                     "matmul32_nk",     "matmul128_kn", "matmul64_kn",
+                                     "matmul32_kn",     "plain"};
   for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows && !test_failed(); i++) {
     char name[64];
     snprintf(name, sizeof name, "%s_%s", rows[i / 2], i % 2 ? "f16" : "f32");

@@ -11,8 +11,10 @@
 /* An operation is an expression in WGSL, without blanks: of x and of the numbers a, b and c. */
 #define ROW(NAME, RESULT, DTYPE, USES) {NAME, &unary_wgsl, "result=" RESULT " " USES, DTYPE}
 #define FLOAT_ROWS(NAME, RESULT, USES)                                                             \
-  ROW(NAME "_f32", RESULT, OF_F32, "use=quad_f32 use=unary_float use=not_a_number" USES),          \
-      ROW(NAME "_f16", RESULT, OF_F16, "use=quad_f16 use=unary_float use=not_a_number" USES)
+  ROW(NAME "_f32", RESULT, OF_F32,                                                                 \
+      "use=quad_f32 use=unary_float use=activations use=not_a_number" USES),                       \
+      ROW(NAME "_f16", RESULT, OF_F16,                                                             \
+          "use=quad_f16 use=unary_float use=activations use=not_a_number" USES)
 #define INT_ROW(NAME, RESULT) ROW(NAME "_i32", RESULT, OF_I32, "use=quad_i32 use=unary_int")
 /* Tables: a literal outside functions lives as long as the program. */
 #define FLOATS(NAME, RESULT) ((const struct kernel[]){FLOAT_ROWS(NAME, RESULT, ""), {0}})

@@ -1,10 +1,5 @@
 // Operations of unary.wgsl on floats: a row says which, in terms of x, of its numbers a, b and c, and of what is here.
 alias Result = Quad;
-// exp without overflow decides the tail: e^-|x| is in (0, 1].
-fn sigmoid(x: vec4<f32>) -> vec4<f32> {
-  let e = exp(-abs(x));
-  return select(vec4<f32>(1.0), e, x < vec4<f32>(0.0)) / (1.0 + e);
-}
 // tanh(x) = x - x^3/3 + … near 0, where the quotient would lose its digits.
 fn tangent(x: vec4<f32>) -> vec4<f32> {
   let e = exp(-2.0 * abs(x));
@@ -12,12 +7,6 @@ fn tangent(x: vec4<f32>) -> vec4<f32> {
   let s = x * x;
   let near = x * (1.0 + s * (-0.33333334 + s * (0.13333334 + s * (-0.05396825 + s * 0.02186949))));
   return select(far, near, abs(x) < vec4<f32>(0.25));
-}
-// Abramowitz and Stegun 7.1.26: |error| < 1.5e-7.
-fn erf(x: vec4<f32>) -> vec4<f32> {
-  let t = 1.0 / (1.0 + 0.3275911 * abs(x));
-  let sum = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
-  return sign(x) * (1.0 - sum * exp(-x * x));
 }
 // SwiftShader's log(0) is finite.
 fn logarithm(x: vec4<f32>) -> vec4<f32> {
@@ -87,15 +76,6 @@ fn logit(x: vec4<f32>, margin: vec4<f32>) -> vec4<f32> {
   let y = logarithm(inside) - logarithm(1.0 - inside);
   let outside = (inside < vec4<f32>()) | (inside > vec4<f32>(1.0)) | is_nan(x);
   return select(y, not_a_number(), outside);
-}
-fn relu(x: vec4<f32>) -> vec4<f32> {
-  return select(max(x, vec4<f32>()), x, is_nan(x));
-}
-fn gelu(x: vec4<f32>) -> vec4<f32> {
-  return 0.5 * x * (1.0 + erf(x * 0.70710678));
-}
-fn gelu_tanh(x: vec4<f32>) -> vec4<f32> {
-  return x * sigmoid(1.5957691 * (x + 0.044715 * x * x * x));
 }
 fn hardsigmoid(x: vec4<f32>) -> vec4<f32> {
   return clamped(x + 3.0, vec4<f32>(), vec4<f32>(6.0)) / 6.0;
