@@ -79,6 +79,7 @@ const struct op *const op_families[] = {
 /* In the order in which they run. */
 /* clang-format off */
 #define PASSES(X) \
+  X(copy) \
   X(move) \
   X(linear_q4) \
   X(sdpa) \
