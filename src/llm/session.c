@@ -98,6 +98,12 @@ static sconce_status read_shape(sconce_session *s, const sconce_model *model, sc
       return fail(err, SCONCE_UNSUPPORTED, "input 1 is no position");
     s->many_positions = position->dims[0] > 1;
   }
+  if (!s->has_position && !info->can_draw && !constant_or(model, "get_max_seq_len", 0) &&
+      !constant_or(model, "get_max_context_len", 0))
+    return fail(
+        err, SCONCE_UNSUPPORTED,
+        "the method takes no position, keeps nothing from call to call, and no constant says "
+        "how long a text may be: it is no language model");
   uint32_t length = constant_or(model, "get_max_seq_len", s->info.chunk + 1);
   s->info.context = constant_or(model, "get_max_context_len", length);
   return SCONCE_OK;

@@ -12,6 +12,7 @@ struct kind {
   const char *why;
   int ids, position; /* enum scalar_type */
   bool no_position;
+  bool no_length;      /* nothing says how long a text may be */
   bool many_positions; /* one for each id, else that of the first */
   bool last_only;      /* logits [1, vocab] of a method that takes one id a call */
   int logits;
@@ -84,7 +85,8 @@ static sconce_status build(struct arena *arena, const struct kind *k, struct spa
   struct write_pte w;
   write_pte_init(&w, arena);
   write_pte_delegated(&w, "forward", &graph, io, n_inputs, 1);
-  write_pte_constant_method(&w, "get_max_seq_len", (struct literal[]){literal_int(CONTEXT)}, 1);
+  if (!k->no_length)
+    write_pte_constant_method(&w, "get_max_seq_len", (struct literal[]){literal_int(CONTEXT)}, 1);
   TRY(write_pte_finish(&w, &file, err));
   return write_blob_to_memory(&file, arena, out, err);
 }
@@ -179,6 +181,8 @@ static void refused_types(void) {
        "argument 0 does not fit input 0 of the delegate"},
       {{"float64 logits", SCALAR_LONG, SCALAR_LONG, .logits = SCALAR_DOUBLE},
        "output 0 is no row of logits"},
+      {{"an encoder", SCALAR_LONG, .no_position = true, .no_length = true, .logits = SCALAR_FLOAT},
+       "it is no language model"},
   };
   sconce_device *device = NULL;
   sconce_error err = {0};
