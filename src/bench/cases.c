@@ -309,6 +309,33 @@ static sconce_status each_product(size_t p, size_t t, visit *each, void *user, s
   return SCONCE_OK;
 }
 
+/* Products of a ViT-B/16 at 224 x 224 and of a MiniLM at 128 tokens. */
+static const struct {
+  uint32_t m, k, n;
+  bool quick;
+} encoders[] = {
+    {197, 768, 768, true}, {197, 768, 2304, false}, {197, 768, 3072, false}, {197, 3072, 768, true},
+    {128, 384, 384, true}, {128, 384, 1536, false}, {128, 1536, 384, true},
+};
+
+static sconce_status each_encoder(size_t t, visit *each, void *user, sconce_error *err) {
+  for (size_t i = 0; i < COUNT(encoders); i++) {
+    struct kernel_case c = {.build = build_linear,
+                            .op = "aten.linear.default",
+                            .n_tables = 1,
+                            .dtype = dtypes[t].dtype,
+                            .m = encoders[i].m,
+                            .k = encoders[i].k,
+                            .n = encoders[i].n,
+                            .matrix = true,
+                            .quick = t == 0 && encoders[i].quick,
+                            .tolerance = dtypes[t].tolerance};
+    snprintf(c.name, sizeof c.name, "aten.linear %ux%u m=%u %s", c.k, c.n, c.m, dtypes[t].name);
+    TRY(each(user, &c, err));
+  }
+  return SCONCE_OK;
+}
+
 static sconce_status each_attention(size_t t, visit *each, void *user, sconce_error *err) {
   for (size_t a = 0; a < COUNT(attentions); a++) {
     struct kernel_case c = {.build = build_sdpa,
@@ -391,6 +418,7 @@ static sconce_status each_fusion(size_t t, visit *each, void *user, sconce_error
 sconce_status cases_each(visit *each, void *user, sconce_error *err) {
   for (size_t t = 0; t < COUNT(dtypes); t++) {
     for (size_t p = 0; p < COUNT(products); p++) TRY(each_product(p, t, each, user, err));
+    TRY(each_encoder(t, each, user, err));
     TRY(each_attention(t, each, user, err));
     TRY(each_fusion(t, each, user, err));
     TRY(cases_conv(&dtypes[t], each, user, err));
