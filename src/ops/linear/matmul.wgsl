@@ -1,6 +1,6 @@
 // y[b, m, n] = what linear_end makes of Σ_k x[b, m, k] · w[b, …]: a workgroup computes a tile of R · TY
 // rows by 4 · C · TX columns, over all of k or over one of p.slices. A thread has every TY-th row, and
-// C times four columns. What a step needs is loaded before the products of the step in front of it.
+// C times four columns; TEAMS of threads share the depth where tiles are small. What a step needs is loaded before the products of the step in front of it.
 // Everything but a thread's own place is a constant, and written out: then checked indices cost next to nothing.
 // A library says how w lies: matmul_nk or matmul_kn.
 // Wants k % 4 == 0, n % 4 == 0 if w is (k, n), rows of y that start on words.
@@ -9,8 +9,10 @@ const WG = 256u;
 const TX = 16u;
 const R = 8u; // 4 or 8
 const C = 2u; // 1 or 2
-const TY = WG / TX;
-const DEEP = 4u; // quads of k that a step takes
+const TEAMS = 1u; // more with R 4 and C 1
+const TEAM = WG / TEAMS; // threads
+const TY = TEAM / TX;
+const DEEP = 4u * TEAMS; // quads of k that a step takes
 const COLS = 4u * C * TX;
 const QUADS = C * TX;             // of columns
 const X_LOADS = R * TY * DEEP / WG; // quads that a thread brings: 1 or 2
@@ -22,7 +24,7 @@ const W_LOADS = COLS * DEEP / WG;
 @group(0) @binding(4) var<storage, read_write> y: array<u32>;     // (batch, m, cols) or f32 (slices, m, n)
 @group(0) @binding(5) var<uniform>             p: Params;
 // A quad more a row, so that neighbours' rows lie in different banks.
-var<workgroup> sx: array<array<array<vec4<f32>, DEEP + 1u>, TY>, R>; // (rows of a thread, threads, deep)
+var<workgroup> sx: array<array<array<vec4<f32>, DEEP + 1u>, TY>, R>; // (rows of a thread, threads, deep), later sums
 
 struct Cols { a: vec4<f32>, b: vec4<f32> } // columns 4 · tx …, and TX quads behind them
 struct Sums { r0: Cols, r1: Cols, r2: Cols, r3: Cols, r4: Cols, r5: Cols, r6: Cols, r7: Cols }
@@ -95,6 +97,40 @@ fn quad_add(sums: Sums, i: u32, tx: u32, ty: u32) -> Sums {
   return t;
 }
 
+fn team_of(local: u32) -> u32 {
+  if (TEAMS == 1u) {
+    return 0u;
+  }
+  return local / TEAM;
+}
+
+fn sum_keep(at: u32, v: vec4<f32>) { sx[at / (DEEP + 1u) / TY][at / (DEEP + 1u) % TY][at % (DEEP + 1u)] = v; }
+fn sum_kept(at: u32) -> vec4<f32> { return sx[at / (DEEP + 1u) / TY][at / (DEEP + 1u) % TY][at % (DEEP + 1u)]; }
+
+// The first team gets what the others found; uniform control flow only.
+fn teams_add(sums: Sums, local: u32) -> Sums {
+  var t = sums;
+  let team = local / TEAM;
+  for (var half = TEAMS / 2u; half > 0u; half /= 2u) {
+    let at = (team % half) * 4u * TEAM + local % TEAM;
+    workgroupBarrier();
+    if (team >= half && team < 2u * half) {
+      sum_keep(at, t.r0.a);
+      sum_keep(at + TEAM, t.r1.a);
+      sum_keep(at + 2u * TEAM, t.r2.a);
+      sum_keep(at + 3u * TEAM, t.r3.a);
+    }
+    workgroupBarrier();
+    if (team < half) {
+      t.r0.a += sum_kept(at);
+      t.r1.a += sum_kept(at + TEAM);
+      t.r2.a += sum_kept(at + 2u * TEAM);
+      t.r3.a += sum_kept(at + 3u * TEAM);
+    }
+  }
+  return t;
+}
+
 fn put_quad(b: u32, slice: u32, m: u32, n: u32, sum: vec4<f32>) {
   if (p.slices < 2u) {
     linear_put(b, m, n, sum);
@@ -126,7 +162,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let m0 = index % down * (R * TY);
   let n0 = index / down % across * COLS;
   let tx = local % TX;
-  let ty = local / TX;
+  let ty = local % TEAM / TX;
+  let first = team_of(local) * (DEEP / TEAMS);
   let x_at = vec2<u32>(x_place(b, m0, local), x_place(b, m0 + WG / DEEP, local));
   let w_at = vec2<u32>(w_place(b, n0, local), w_place(b, n0, local + WG));
   let to_k = min((slice + 1u) * p.span, p.k);
@@ -139,10 +176,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     if (k + 4u * DEEP < to_k) {
       next = load(x_at, w_at, k + 4u * DEEP, local);
     }
-    sums = quad_add(sums, 0u, tx, ty);
-    sums = quad_add(sums, 1u, tx, ty);
-    sums = quad_add(sums, 2u, tx, ty);
-    sums = quad_add(sums, 3u, tx, ty);
+    sums = quad_add(sums, first, tx, ty);
+    sums = quad_add(sums, first + 1u, tx, ty);
+    sums = quad_add(sums, first + 2u, tx, ty);
+    sums = quad_add(sums, first + 3u, tx, ty);
+  }
+  if (TEAMS > 1u) {
+    sums = teams_add(sums, local);
+    if (local >= TEAM) {
+      return;
+    }
   }
   let m = m0 + ty;
   let n = n0 + 4u * tx;

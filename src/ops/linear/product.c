@@ -13,14 +13,16 @@
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-enum { ANY_TILE };
+/* By what a thread has: 8 x 8, 8 x 4 or 4 x 4 results, or 4 x 4 with four threads for each of them.
+ */
+enum tile_kind { ANY_TILE, LARGE, MEDIUM, SMALL, SHARED };
 
 struct problem {
   struct product q;
-  bool mixed;    /* x and w in different dtypes */
-  bool words;    /* every row of y starts on a word */
-  bool half;     /* x and y have 2 bytes */
-  uint32_t tile; /* rows of the tile that suits the size, or ANY_TILE */
+  bool mixed;          /* x and w in different dtypes */
+  bool words;          /* every row of y starts on a word */
+  bool half;           /* x and y have 2 bytes */
+  enum tile_kind tile; /* that suits the size, or ANY_TILE */
 };
 
 /* Above 8 rows the tile is ahead. */
@@ -34,34 +36,38 @@ static bool fits_matvec64(const void *problem) {
   return fits_matvec(problem) && ((const struct problem *)problem)->q.u.k >= 256;
 }
 
-static bool fits_tile(const struct problem *a, uint32_t rows) {
-  return a->q.u.k % 4 == 0 && a->words && !a->mixed && (a->tile == ANY_TILE || a->tile == rows);
+static bool fits_tile(const struct problem *a, enum tile_kind tile) {
+  return a->q.u.k % 4 == 0 && a->words && !a->mixed && (a->tile == ANY_TILE || a->tile == tile);
 }
-#define FITS(ROWS)                                                                                 \
-  static bool fits_nk##ROWS(const void *problem) {                                                 \
+#define FITS(TILE)                                                                                 \
+  static bool fits_nk_##TILE(const void *problem) {                                                \
     const struct problem *a = problem;                                                             \
-    return fits_tile(a, ROWS) && a->q.u.w_k == 1;                                                  \
+    return fits_tile(a, TILE) && a->q.u.w_k == 1;                                                  \
   }                                                                                                \
-  static bool fits_kn##ROWS(const void *problem) {                                                 \
+  static bool fits_kn_##TILE(const void *problem) {                                                \
     const struct problem *a = problem;                                                             \
-    return fits_tile(a, ROWS) && a->q.u.w_n == 1 && a->q.u.n % 4 == 0;                             \
+    return fits_tile(a, TILE) && a->q.u.w_n == 1 && a->q.u.n % 4 == 0;                             \
   }
-FITS(128)
-FITS(64)
-FITS(32)
+FITS(LARGE)
+FITS(MEDIUM)
+FITS(SMALL)
+FITS(SHARED)
 
+enum { LARGE_BYTES = 20480, SHARED_BYTES = 17408 };
 /* A tile is the columns of y that a workgroup takes, and the rows. */
 #define MATVEC(NAME, SET, DTYPE, NEEDS, FITS, COLS, BYTES)                                         \
   {NAME, &matvec_wgsl, SET, DTYPE, NEEDS, FITS, {COLS, 1}, .threads = 256, .workgroup_bytes = BYTES}
 #define MATMUL(NAME, SET, DTYPE, FITS, COLS, ROWS, THREADS, BYTES)                                 \
   {NAME, &matmul_wgsl, SET, DTYPE, 0, FITS, {COLS, ROWS}, THREADS, BYTES}
 #define MATMULS(T, SET, DTYPE, KIND)                                                               \
-  MATMUL("matmul128_" #KIND "_" T, "use=matmul_" #KIND " " SET, DTYPE, fits_##KIND##128, 128, 128, \
-         256, 20480),                                                                              \
+  MATMUL("matmul128_" #KIND "_" T, "use=matmul_" #KIND " " SET, DTYPE, fits_##KIND##_LARGE, 128,   \
+         128, 256, LARGE_BYTES),                                                                   \
       MATMUL("matmul64_" #KIND "_" T, "WG=128u C=1u use=matmul_" #KIND " " SET, DTYPE,             \
-             fits_##KIND##64, 64, 64, 128, 10240),                                                 \
+             fits_##KIND##_MEDIUM, 64, 64, 128, 10240),                                            \
       MATMUL("matmul32_" #KIND "_" T, "WG=128u R=4u C=1u use=matmul_" #KIND " " SET, DTYPE,        \
-             fits_##KIND##32, 64, 32, 128, 7680)
+             fits_##KIND##_SMALL, 64, 32, 128, 7680),                                              \
+      MATMUL("matmul_teams_" #KIND "_" T, "TX=8u R=4u C=1u TEAMS=4u use=matmul_" #KIND " " SET,    \
+             DTYPE, fits_##KIND##_SHARED, 32, 32, 256, SHARED_BYTES)
 #define ROWS(T, DTYPE, TYPES)                                                                      \
   MATVEC("matvec64_" T, "L=64u use=lanes_subgroup " TYPES, DTYPE, NEEDS_SUBGROUPS, fits_matvec64,  \
          16, 1024),                                                                                \
@@ -90,18 +96,28 @@ const struct kernel product_sums[] = {
 
 static bool is_tile(const struct kernel *row) { return row->wgsl == &matmul_wgsl; }
 
-enum { SLICES_MOST = 12, SLICE_UNIT = 32, SLICE_LEAST = 64 };
+enum { SLICES_MOST = 12, SLICE_UNIT = 64, SLICE_LEAST = 64 };
 static const uint64_t PARTS_MOST = 4u << 20; /* elements */
 
-/* An estimate, in µs of a large GPU: 132 processors, each 128 products at 1.75 GHz if it is well
- * fed, which large tiles do better; begin and end of a slice; writing and adding up what slices
- * found. */
-static double time_of(const struct linear_params *u, uint32_t rows, uint32_t slices,
+/* Columns and rows of a tile, products of a processor in a clock tick of 1.75 GHz of its 128 (which
+ * large tiles feed better), and what begin and end of a slice take as if k were so much longer. */
+static const struct {
+  uint32_t cols, rows;
+  double rate;
+  uint32_t extra, bytes;
+} tiles[] = {[LARGE] = {128, 128, 0.6, 48, LARGE_BYTES},
+             [MEDIUM] = {64, 64, 0.5, 48, 0},
+             [SMALL] = {64, 32, 0.35, 48, 0},
+             [SHARED] = {32, 32, 0.35, 64, SHARED_BYTES}};
+enum { PROCESSORS = 132 };
+
+/* An estimate, in µs of a large GPU: the products; writing and adding up what slices found. */
+static double time_of(const struct linear_params *u, enum tile_kind kind, uint32_t slices,
                       uint32_t span) {
-  const double cols = rows == 128 ? 128 : 64, rate = rows == 128 ? 0.6 : rows == 64 ? 0.5 : 0.35;
-  const uint64_t tiles = div_up(u->m, rows) * div_up(u->n, (uint64_t)cols) * u->batch;
-  const double rounds = (double)div_up(tiles * slices, 132);
-  double time = rounds * rows * cols * (span + 48) / (224e3 * rate);
+  const uint32_t cols = tiles[kind].cols, rows = tiles[kind].rows;
+  const uint64_t n_tiles = div_up(u->m, rows) * div_up(u->n, cols) * u->batch;
+  const double rounds = (double)div_up(n_tiles * slices, PROCESSORS);
+  double time = rounds * rows * cols * (span + tiles[kind].extra) / (224e3 * tiles[kind].rate);
   if (slices > 1) time += 2.5 + slices * (double)u->m * u->n * 8 / 3e6;
   return time;
 }
@@ -111,15 +127,15 @@ static uint32_t span_of(uint32_t k, uint32_t slices) {
 }
 
 /* How many slices are best with tiles of so many rows; *time: what that takes. */
-static uint32_t slices_for(const struct linear_params *u, uint32_t rows, uint64_t room,
+static uint32_t slices_for(const struct linear_params *u, enum tile_kind kind, uint64_t room,
                            double *time) {
   uint32_t best = 1;
-  *time = time_of(u, rows, 1, u->k);
+  *time = time_of(u, kind, 1, u->k);
   for (uint32_t slices = 2; slices <= SLICES_MOST && u->batch == 1; slices++) {
     const uint32_t span = span_of(u->k, slices);
     if (span < SLICE_LEAST || (uint64_t)slices * u->m * u->n > room) break;
     if (div_up(u->k, span) != slices) continue;
-    const double other = time_of(u, rows, slices, span);
+    const double other = time_of(u, kind, slices, span);
     if (other < *time) *time = other, best = slices;
   }
   return best;
@@ -130,15 +146,20 @@ static uint64_t room_of(const struct plan *p, const struct node *n) {
   return parts ? tensor_numel_max(parts) : 0;
 }
 
-/* Rows of the tile that suits the size. */
-static uint32_t suit(const struct plan *p, const struct linear_params *u, uint64_t room) {
-  uint32_t best = 64;
+static enum tile_kind kind_of(const struct kernel *row) {
+  enum tile_kind kind = LARGE;
+  while (tiles[kind].rows != row->tile[1] || tiles[kind].cols != row->tile[0]) kind++;
+  return kind;
+}
+
+static enum tile_kind suit(const struct plan *p, const struct linear_params *u, uint64_t room) {
+  enum tile_kind best = ANY_TILE;
   double least = 0;
-  for (uint32_t rows = 32; rows <= 128; rows *= 2) {
+  for (enum tile_kind kind = LARGE; kind <= SHARED; kind++) {
     double time;
-    if (rows == 128 && p->g->caps.max_workgroup_bytes < 20480) continue;
-    slices_for(u, rows, room, &time);
-    if (rows == 32 || time < least) best = rows, least = time;
+    if (p->g->caps.max_workgroup_bytes < tiles[kind].bytes) continue;
+    slices_for(u, kind, room, &time);
+    if (best == ANY_TILE || time < least) best = kind, least = time;
   }
   return best;
 }
@@ -176,7 +197,7 @@ static sconce_status emit_one(struct plan *p, const struct node *n, const struct
   if (q->rest != NO_VALUE) rest = rows_part(p, q->rest, u->cols * size, m0, rows);
   double time;
   u->slices = 1;
-  if (is_tile(row) && !q->beside) u->slices = slices_for(u, row->tile[1], room_of(p, n), &time);
+  if (is_tile(row) && !q->beside) u->slices = slices_for(u, kind_of(row), room_of(p, n), &time);
   u->span = u->slices > 1 ? span_of(u->k, u->slices) : u->k;
   const uint64_t workgroups = workgroups_of(row, a);
   if (row->wgsl == &matmul_int_wgsl)

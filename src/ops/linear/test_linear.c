@@ -99,10 +99,11 @@ static void mixed_dtypes(void) {
 }
 
 static void every_row(void) {
-  static const char *const rows[] = {"matvec64",        "matvec16",     "matvec64_memory",
-                                     "matvec16_memory", "matmul128_nk", "matmul64_nk",
-                                     "matmul32_nk",     "matmul128_kn", "matmul64_kn",
-                                     "matmul32_kn",     "plain"};
+  static const char *const rows[] = {
+      "matvec64",     "matvec16",    "matvec64_memory", "matvec16_memory",
+      "matmul128_nk", "matmul64_nk", "matmul32_nk",     "matmul128_kn",
+      "matmul64_kn",  "matmul32_kn", "matmul_teams_nk", "matmul_teams_kn",
+      "plain"};
   for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows && !test_failed(); i++) {
     char name[64];
     snprintf(name, sizeof name, "%s_%s", rows[i / 2], i % 2 ? "f16" : "f32");
