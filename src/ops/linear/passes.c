@@ -167,9 +167,9 @@ static bool read_cut(struct plan *p, const struct node *n, const struct node *li
                      struct product *q) {
   struct lattice l;
   if (!begin_back(p, y, q->u.m, &l)) return false;
-  while (l.value != out_id(linear)) {
+  for (uint32_t steps = 0; l.value != out_id(linear); steps++) {
     const struct node *maker = part_making(n, l.value);
-    if (!maker || !lattice_back(p, maker, &l)) return false;
+    if (steps == n->n_parts || !maker || !lattice_back(p, maker, &l)) return false;
   }
   const struct tensor *w = tensor_at(p, q->w), *bias = tensor_at(p, q->bias);
   const uint64_t align = p->g->caps.storage_alignment, base = (uint64_t)l.base;
@@ -238,8 +238,12 @@ static sconce_status cut_at(struct rewrite *r, uint32_t i) {
     if (cut.n == CUTS_MOST || !begin_back(&p, out_id(n), (int64_t)(tensor_numel(y) / cols), &l))
       return SCONCE_OK;
     cut.y[cut.n++] = out_id(n);
-    while (l.value != out_id(linear))
-      if (!lattice_back(&p, &r->g->nodes[r->maker[l.value]], &l)) return SCONCE_OK;
+    for (uint32_t steps = 0; l.value != out_id(linear); steps++) {
+      const uint32_t maker = r->maker[l.value];
+      if (steps == WAY_MOST || maker == NO_NODE || !r->g->nodes[maker].op ||
+          !lattice_back(&p, &r->g->nodes[maker], &l))
+        return SCONCE_OK;
+    }
     if (!is_columns(&p, linear, &l)) return SCONCE_OK;
     if (k != i) f.nodes[f.n++] = k;
   }

@@ -109,8 +109,10 @@ static bool comes_from(struct plan *p, const struct node *fused, struct lattice 
                        bool head_major) {
   const struct makers makers = {.fused = fused};
   double scale = 1;
-  while (l.value != source)
-    if (!step_back(p, maker_in(&makers, l.value), &l, &scale)) return false;
+  /* A file may show two values through each other: the steps are bounded. */
+  for (uint32_t steps = 0; l.value != source; steps++)
+    if (steps == fused->n_parts || !step_back(p, maker_in(&makers, l.value), &l, &scale))
+      return false;
   return is_whole(p, &l, head_major);
 }
 
@@ -295,8 +297,10 @@ static void find_result(struct plan *p, const struct rewrite *r, const struct no
     f->nodes[n++] = r->reader[value];
     value = out_id(reader);
     l = result_of(h, value, c->head_major);
-    while (l.value != out_id(product))
-      if (!lattice_back(p, maker_in(&makers, l.value), &l)) break;
+    for (uint32_t steps = 0; l.value != out_id(product) && steps < f->n + n; steps++) {
+      const struct node *maker = maker_in(&makers, l.value);
+      if (!maker || !lattice_back(p, maker, &l)) break;
+    }
     if (l.value != out_id(product) || !is_whole(p, &l, true)) continue;
     c->out = value;
     f->n = n;
