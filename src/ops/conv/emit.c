@@ -33,6 +33,12 @@ static bool is_depthwise(const struct conv *c) {
   return c->ic == 1 && c->oc <= 4 && !c->transposed;
 }
 
+/* 3 by 3 taps of planes. */
+static bool is_nine(const struct conv *c) {
+  return c->axis[0].in == 1 && c->axis[0].kernel == 1 && c->axis[0].out == 1 &&
+         c->axis[0].padding == 0 && c->axis[1].kernel == 3 && c->axis[2].kernel == 3;
+}
+
 #define FITS(name, even, condition)                                                                \
   static bool name(const void *problem) {                                                          \
     const struct problem *q = problem;                                                             \
@@ -43,6 +49,8 @@ static bool is_depthwise(const struct conv *c) {
 #define ROWS(count) is_depthwise(q->c) && !q->mixed && (q->rows == ANY || q->rows == (count))
 FITS(depthwise4, even_rows, ROWS(4))
 FITS(depthwise1, even_rows, ROWS(1))
+FITS(nine4, even_rows, ROWS(4) && is_nine(q->c))
+FITS(nine1, even_rows, ROWS(1) && is_nine(q->c))
 FITS(gemm128, even_planes, TILE(128))
 FITS(gemm64, even_planes, TILE(64))
 FITS(gemm32, even_planes, TILE(32))
@@ -69,8 +77,19 @@ FITS(direct, even_planes, TILE(DIRECT))
    depthwise##rows##fits,                                                                          \
    {rows, 0, store},                                                                               \
    64}
+#define NINE(rows, suffix, set, dtype, fits, store)                                                \
+  {"nine" #rows "_" suffix,                                                                        \
+   &conv_depthwise_wgsl,                                                                           \
+   set " NINE=true ROWS=" #rows "u",                                                               \
+   dtype,                                                                                          \
+   0,                                                                                              \
+   nine##rows##fits,                                                                               \
+   {rows, 0, store},                                                                               \
+   64}
 #define ALL(suffix, set, dtype, fits, store)                                                       \
-  DEPTHWISE(4, suffix, set, dtype, fits, store), DEPTHWISE(1, suffix, set, dtype, fits, store),    \
+  NINE(4, suffix, set, dtype, fits, store), NINE(1, suffix, set, dtype, fits, store),              \
+      DEPTHWISE(4, suffix, set, dtype, fits, store),                                               \
+      DEPTHWISE(1, suffix, set, dtype, fits, store),                                               \
       GEMM(128, suffix, set " use=conv_sum8", dtype, fits, store),                                 \
       GEMM(64, suffix, set " use=conv_sum4", dtype, fits, store),                                  \
       GEMM(32, suffix, set " use=conv_sum4 TEAMS=4u", dtype, fits, store),                         \

@@ -47,6 +47,9 @@ static const struct shape shapes[] = {
     {1, 2, 1, 6, 3, 1, {NONE, NONE, {5, 8, 4, 2, 1, 0}}, "transposed 1-D"},
     {3, 1, 1, 2, 3, 1, {{2, 3, 2, 1, 1, 1}, {3, 2, 1, 0, 1, 0}, {2, 3, 2, 0, 1, 0}}, "3-D, back"},
     {1, 1, 1, 2, 3, 1, {NONE, NONE, {3, 3, 70, 5, 1, 1}}, "transposed: too many phases"},
+    {2, 2, 3, 1, 1, 0, {NONE, {9, 3, 2, 1, 1, 0}, {8, 3, 2, 1, 1, 0}}, "depthwise 3x3, strided"},
+    {2, 1, 2, 1, 3, 0, {NONE, {9, 3, 1, 2, 2, 0}, {10, 3, 2, 3, 3, 0}}, "depthwise 3x3, dilated"},
+    {2, 2, 4, 1, 1, 0, {NONE, {5, 3, 1, 1, 1, 0}, {2, 3, 1, 1, 1, 0}}, "depthwise 3x3, narrow"},
 };
 /* clang-format on */
 enum { SHAPES = sizeof shapes / sizeof *shapes };
