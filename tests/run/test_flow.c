@@ -138,7 +138,7 @@ static void a_loop_over_rows(void) {
       {5, 1, "again, from row 0"},
       {1, 1, "one round"},
       {15, 1, "as many as fit one submit"},
-      {ROWS, 5, "1200 dispatches: twice some 500, and a rest in three as in any long call"},
+      {ROWS, 6, "1200 dispatches: twice some 500, and a rest in four as in any long call"},
       {2, 1, "few again"},
   };
   static float data[ROWS * 3];

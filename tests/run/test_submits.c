@@ -37,7 +37,7 @@ static const struct row {
     {"portable", NULL, {0}, 1, 0, "no delegate"},
     {"scan", NULL, {0}, 1, 0, "a loop with a carry"},
     {"shared_cache", "prefill", {0}, 1, 0, ""},
-    {"swin_small", NULL, {0}, 3, 0, "11 delegates; long"},
+    {"swin_small", NULL, {0}, 4, 0, "11 delegates; long"},
     {"three_ptd", NULL, {"first.ptd", "second.ptd", "third.ptd"}, 1, 0, ""},
     {"two_methods_decode", "decode", {0}, 1, 0, ""},
     {"two_methods_encode", "encode", {0}, 1, 0, ""},

@@ -18,12 +18,20 @@ static bool is_plain(const struct value *v) {
   return v->kind == VK_TENSOR && !v->tensor.written && tensor_numel_max(&v->tensor) <= SAME_MOST;
 }
 
-static bool same_argument(const struct rewrite *r, uint32_t a, uint32_t b) {
+/* Does no node from `first` on count it? */
+static bool is_settled(const struct rewrite *r, uint32_t scalar, uint32_t first) {
+  return r->maker[scalar] == NO_NODE || r->maker[scalar] < first;
+}
+
+/* For nodes from `first` on. */
+static bool same_argument(const struct rewrite *r, uint32_t a, uint32_t b, uint32_t first) {
   const struct value *x = value_at(r, a), *y = value_at(r, b);
   if (!x || !y || x->kind != y->kind) return a == b;
-  switch (x->kind) {
-  case VK_TENSOR:
+  if (x->kind == VK_TENSOR)
     return is_plain(x) && is_plain(y) && viewed(r, a) == viewed(r, b) && same_dims(r, a, b);
+  if (a == b) return x->kind != VK_VALUE_LIST && is_settled(r, a, first);
+  if (r->maker[a] != NO_NODE || r->maker[b] != NO_NODE) return false; /* not known yet */
+  switch (x->kind) {
   case VK_INT:
     return x->i == y->i;
   case VK_DOUBLE:
@@ -33,7 +41,7 @@ static bool same_argument(const struct rewrite *r, uint32_t a, uint32_t b) {
   case VK_NULL:
     return true;
   default:
-    return a == b && x->kind != VK_VALUE_LIST;
+    return false;
   }
 }
 
@@ -45,12 +53,13 @@ static bool may_be_same(const struct rewrite *r, const struct node *n) {
          !y->tensor.constant && !y->tensor.input;
 }
 
-static bool are_same(const struct rewrite *r, const struct node *a, const struct node *b) {
+static bool are_same(const struct rewrite *r, uint32_t first, const struct node *b) {
+  const struct node *a = &r->g->nodes[first];
   if (a->op != b->op || a->n_args != b->n_args || !may_be_same(r, b) ||
       !same_dims(r, out_id(a), out_id(b)))
     return false;
   for (uint32_t i = 0; i + 1 < a->n_args; i++)
-    if (!same_argument(r, a->args[i], b->args[i])) return false;
+    if (!same_argument(r, a->args[i], b->args[i], first)) return false;
   return true;
 }
 
@@ -82,7 +91,7 @@ static sconce_status same_at(struct rewrite *r, uint32_t i) {
     const struct node *first = &r->g->nodes[k - 1];
     if (!first->op) continue;
     if (first->op->flags & OP_FLOW) return SCONCE_OK; /* it may be passed by */
-    if (!are_same(r, n, first)) continue;
+    if (!are_same(r, k - 1, n)) continue;
     uint32_t *args = arena_new(&r->g->arena, uint32_t, 2);
     if (!args) return fail(r->err, SCONCE_NO_MEMORY, "no memory for a node's arguments");
     note_view(r, i, k - 1);
