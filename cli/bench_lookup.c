@@ -22,7 +22,7 @@ struct text {
 static bool encode(const struct llm *llm, const char *path, size_t most, struct text *out) {
   size_t size;
   sconce_error err = {0};
-  char *bytes = cli_read_file(path, &size);
+  char *bytes = cli_read_file(path, CLI_TEXT_MAX, &size);
   if (!bytes) return false;
   const int32_t *ids;
   const uint32_t bos = sconce_tokenizer_describe(llm->tokenizer)->add_bos ? SCONCE_ENCODE_BOS : 0;

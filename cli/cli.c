@@ -20,30 +20,41 @@ long cli_number(const char *option, const char *text, long low, long high) {
   return -1;
 }
 
-char *cli_read_file(const char *path, size_t *size) {
-  const bool input = !strcmp(path, "-");
-  FILE *file = input ? stdin : console_open(path, "rb");
+/* At most `most` bytes and one more, which tells that there are too many. */
+static char *read_stream(FILE *file, size_t most, size_t *size) {
   size_t cap = 1 << 16, n = 0;
-  char *data = file ? malloc(cap) : NULL;
+  char *data = malloc(cap);
   while (data) {
-    n += fread(data + n, 1, cap - n - 1, file);
-    if (n < cap - 1) break;
+    const size_t room = cap - 1 <= most ? cap - 1 : most + 1;
+    n += fread(data + n, 1, room - n, file);
+    if (n < room || n > most) break;
     char *grown = realloc(data, cap *= 2);
     if (!grown) free(data);
     data = grown;
   }
-  const bool bad = !data || ferror(file);
-  if (bad)
-    fprintf(stderr, "sconce: cannot read %s: %s\n", input ? "standard input" : path,
-            strerror(errno));
-  if (file && !input) fclose(file);
-  if (bad) {
-    free(data);
-    return NULL;
-  }
-  data[n] = 0;
   *size = n;
   return data;
+}
+
+char *cli_read_file(const char *path, size_t most, size_t *size) {
+  const bool input = !strcmp(path, "-");
+  const char *name = input ? "standard input" : path;
+  FILE *file = input ? stdin : console_open(path, "rb");
+  char *data = file ? read_stream(file, most, size) : NULL;
+  bool good = data && !ferror(file);
+  if (!good) {
+    fprintf(stderr, "sconce: cannot read %s: %s\n", name, strerror(errno));
+  } else if (*size > most) {
+    fprintf(stderr, "sconce: %s: more than %zu bytes\n", name, most);
+    good = false;
+  }
+  if (file && !input) fclose(file);
+  if (good) {
+    data[*size] = 0;
+    return data;
+  }
+  free(data);
+  return NULL;
 }
 
 void cli_json_text(FILE *out, const char *text) {

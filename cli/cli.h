@@ -62,8 +62,10 @@ long cli_number(const char *option, const char *text, long low, long high);
 enum { CLI_MAX_STEPS = 2000000000 };
 
 /* A whole file, or standard input for "-", with a NUL behind it; the caller frees. NULL after a
- * complaint that has the system's reason. */
-char *cli_read_file(const char *path, size_t *size);
+ * complaint that has the system's reason, or says that there are more than `most` bytes: a pipe or
+ * a device may never end. */
+enum { CLI_TEXT_MAX = 64 << 20, CLI_PICTURE_MAX = 256 << 20 };
+char *cli_read_file(const char *path, size_t most, size_t *size);
 
 /* A string as JSON, quotes included. */
 void cli_json_text(FILE *out, const char *text);

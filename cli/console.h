@@ -16,6 +16,9 @@ int console_width(void);                /* columns of the terminal; 80 where it 
 
 /* fopen and access as C has them, for any path. Files are never translated: no mode needs a "b". */
 FILE *console_open(const char *path, const char *mode);
+/* An ordinary file to read. Others are refused, and nobody waits for the other end of a pipe; *why
+ * is a few words. */
+FILE *console_open_regular(const char *path, const char **why);
 bool console_can_read(const char *path); /* false: errno says why */
 /* True if it is there afterwards; false: errno says why. */
 bool console_make_folder(const char *path);

@@ -3,6 +3,7 @@
 #include "console.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,17 @@ int console_width(void) {
 }
 
 FILE *console_open(const char *path, const char *mode) { return fopen(path, mode); }
+
+FILE *console_open_regular(const char *path, const char **why) {
+  struct stat info;
+  const int handle = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe's open would wait */
+  const bool known = handle >= 0 && fstat(handle, &info) == 0;
+  FILE *file = known && S_ISREG(info.st_mode) ? fdopen(handle, "rb") : NULL;
+  if (known && S_ISDIR(info.st_mode)) errno = EISDIR;
+  *why = file || !known || S_ISDIR(info.st_mode) ? strerror(errno) : "not a regular file";
+  if (handle >= 0 && !file) close(handle);
+  return file;
+}
 
 bool console_can_read(const char *path) { return access(path, R_OK) == 0; }
 

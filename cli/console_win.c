@@ -84,6 +84,15 @@ FILE *console_open(const char *path, const char *mode) {
   return NULL;
 }
 
+FILE *console_open_regular(const char *path, const char **why) {
+  FILE *file = console_open(path, "r");
+  *why = strerror(errno);
+  if (!file || GetFileType((HANDLE)_get_osfhandle(_fileno(file))) == FILE_TYPE_DISK) return file;
+  *why = "not a regular file";
+  fclose(file);
+  return NULL;
+}
+
 bool console_can_read(const char *path) {
   struct wide wide;
   const int bad = wide_path(&wide, path);

@@ -106,7 +106,7 @@ struct words {
 static char *read_prompt(const struct words *w, size_t *size) {
   const char *path = w->dash ? w->dash : w->prompt_file;
   if (!path && !w->prompt && !console_is_terminal(stdin)) path = "-";
-  char *text = path ? cli_read_file(path, size) : strdup(w->prompt ? w->prompt : "");
+  char *text = path ? cli_read_file(path, CLI_TEXT_MAX, size) : strdup(w->prompt ? w->prompt : "");
   if (!text) return NULL;
   if (!path) *size = strlen(text);
   if (path && *size && text[*size - 1] == '\n') --*size;

@@ -134,7 +134,8 @@ static bool make_numbers(const char *word, const char *list, const sconce_tensor
 static bool read_raw(const char *path, const sconce_tensor *bound, sconce_tensor *t, void **data) {
   size_t size, want;
   *t = *bound;
-  *data = cli_read_file(path, &size);
+  if (!cli_size(t, &want)) return complain(path, "out of memory");
+  *data = cli_read_file(path, want, &size);
   if (!*data) return false;
   for (uint32_t d = 0; d < t->rank && cli_size(t, &want) && want != size; d++) {
     const size_t rest = t->dims[d] ? want / t->dims[d] : 0;

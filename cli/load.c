@@ -55,9 +55,10 @@ static const struct {
 
 int cli_check_program(const char *path) {
   char start[16] = {0};
-  FILE *file = console_open(path, "rb");
+  const char *refused;
+  FILE *file = console_open_regular(path, &refused);
   if (!file) {
-    fprintf(stderr, "sconce: cannot read the model %s: %s\n", path, strerror(errno));
+    fprintf(stderr, "sconce: cannot read the model %s: %s\n", path, refused);
     return CLI_FAILED;
   }
   errno = 0;

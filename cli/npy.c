@@ -111,8 +111,9 @@ static bool read_data(FILE *file, const char *path, sconce_tensor *t, void **dat
 bool npy_read(const char *path, sconce_tensor *out, void **data) {
   *out = (sconce_tensor){0};
   *data = NULL;
-  FILE *file = console_open(path, "rb");
-  if (!file) return complain(path, strerror(errno));
+  const char *why;
+  FILE *file = console_open_regular(path, &why);
+  if (!file) return complain(path, why);
   bool ok = read_header(file, path, out) && read_data(file, path, out, data);
   fclose(file);
   if (ok) return true;

@@ -131,7 +131,9 @@ bool outputs_show(sconce_state *state, uint32_t n, const struct outputs_desc *de
     fprintf(stderr, "sconce: cannot make the folder %s: %s\n", desc->folder, strerror(errno));
     return false;
   }
-  if (desc->labels_path && !(labels = cli_read_file(desc->labels_path, &size))) return false;
+  if (desc->labels_path &&
+      !(labels = cli_read_file(desc->labels_path, CLI_TEXT_MAX, &size)))
+    return false;
   bool ok = true;
   for (uint32_t i = 0; i < n && ok; i++) ok = show(state, i, desc, labels);
   free(labels);

@@ -107,7 +107,7 @@ static bool png_picture(const char *path, const char *data, size_t size, struct 
 
 bool picture_read(const char *path, struct picture *out) {
   size_t size;
-  char *data = cli_read_file(path, &size);
+  char *data = cli_read_file(path, CLI_PICTURE_MAX, &size);
   *out = (struct picture){0};
   if (!data) return false;
   bool ok = size > 8 && !memcmp(data, "\xff\xd8", 2)      ? jpeg_picture(path, data, size, out)

@@ -9,7 +9,7 @@
 /* A text file; NULL after a complaint. The caller frees. */
 static char *read_text(const char *path) {
   size_t size;
-  char *data = cli_read_file(path, &size);
+  char *data = cli_read_file(path, CLI_TEXT_MAX, &size);
   if (!data || !memchr(data, 0, size)) return data;
   fprintf(stderr, "sconce: %s is no text\n", path);
   free(data);

@@ -61,7 +61,7 @@ static int convert(const struct options *o) {
   sconce_tokenizer_desc desc = {.path = o->path};
   if (sconce_tokenizer_open(&tokenizer, &desc, &err) != SCONCE_OK) return failed(err.text);
   size_t size;
-  char *input = cli_read_file("-", &size);
+  char *input = cli_read_file("-", CLI_TEXT_MAX, &size);
   int status = !input      ? CLI_FAILED
                : o->decode ? decode(tokenizer, o, input, size)
                            : encode(tokenizer, o, input, size);

@@ -115,7 +115,7 @@ const char *os_env(const char *name, char *room, size_t size) {
 
 /* Opens a regular file and says how long it is. */
 static sconce_status open_regular(const char *path, int *out, uint64_t *size, sconce_error *err) {
-  int file = open(path, O_RDONLY | O_CLOEXEC);
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe's open would wait */
   if (file < 0) return fail(err, SCONCE_IO_ERROR, "%s: %s", path, strerror(errno));
   struct stat info;
   sconce_status status = SCONCE_OK;

@@ -107,6 +107,48 @@ def test_a_part_of_a_file_says_what_is_missing():
         assert "there is no such folder" in err, err
 
 
+def limited(*words, expect=1, stdin=None):
+    """With 4 GiB of address space, of which software devices take a part, and half a minute."""
+    done = subprocess.run(["sh", "-c", 'ulimit -v 4194304; exec "$0" "$@"', str(SCONCE), *map(str, words)], text=True,
+                          capture_output=True, stdin=stdin or subprocess.DEVNULL, timeout=30,
+                          env={**os.environ, "NODEVICE_SELECT": "1"})
+    assert done.returncode == expect and done.stderr.count("\n") == 1, (words, done)
+    return done.stderr
+
+
+def test_endless_files_are_refused():
+    data, stories = ROOT / "tests/data", ROOT / "models/stories15M"
+    picture, text = data / "format/picture.pte", ["generate", "-n1", "-m", stories / "stories15M-4w.pte"]
+    with tempfile.TemporaryDirectory() as folder, open("/dev/zero", "rb") as zeros:
+        raw = pathlib.Path(folder) / "x.bin"
+        raw.symlink_to("/dev/zero")
+        for words, most, stdin in (
+                ([*text, "-f", "/dev/zero"], 64 << 20, None),
+                ([*text, "-f", "-"], 64 << 20, zeros),
+                (["tokenize", "-t", stories / "tokenizer.bin"], 64 << 20, zeros),
+                (["run", picture, "--image", "/dev/zero"], 256 << 20, None),
+                (["run", picture, "--input", raw], 1 * 3 * 4 * 6 * 4, None),
+                (["run", picture, "--top", "1", "--labels", "/dev/zero"], 64 << 20, None),
+                (["chat", "--render", "/dev/zero", "--chat", "chatml"], 64 << 20, None),
+                (["bench", "-m", text[-1], "-t", stories / "tokenizer.bin", "--lookup", "/dev/zero"], 64 << 20, None)):
+            err = limited(*words, stdin=stdin)
+            assert f"more than {most} bytes" in err, (words, err)
+        for option in ("--template", "--tools"):
+            err = limited("chat", "--render", "-", option, "/dev/zero", expect=2)
+            assert f"/dev/zero: more than {64 << 20} bytes" in err, (option, err)
+
+
+def test_a_pipe_is_no_model_and_nobody_waits_for_it():
+    with tempfile.TemporaryDirectory() as folder:
+        pipe = pathlib.Path(folder) / "x.npy"
+        os.mkfifo(pipe)
+        add = ROOT / "tests/data/cases/right/add/model.pte"
+        for words in (["run", pipe], ["inspect", pipe], ["bench", "-m", pipe], ["generate", "-p", "a", "-m", pipe],
+                      ["run", add, "--data", pipe], ["run", add, "--input", pipe],
+                      ["tokenize", "-t", pipe]):
+            assert "not a regular file" in limited(*words), words
+
+
 def test_output_that_cannot_be_written_is_a_failure():
     add, stories = ROOT / "tests/data/cases/right/add", ROOT / "models/stories15M/stories15M-4w.pte"
     tokenizer = stories.parent / "tokenizer.bin"
