@@ -15,8 +15,6 @@
 
 void console_start(int *argc, char ***argv) {
   (void)argc, (void)argv;
-  /* Mesa's device-selection layer complains on stderr when there is no desktop session. */
-  if (!getenv("XDG_RUNTIME_DIR")) setenv("NODEVICE_SELECT", "1", 0);
 }
 
 bool console_is_terminal(FILE *stream) { return isatty(fileno(stream)); }

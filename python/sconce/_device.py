@@ -2,7 +2,6 @@
 
 import ctypes
 import dataclasses
-import os
 import threading
 import time
 import weakref
@@ -55,12 +54,6 @@ def _read(info: _abi.device_info) -> DeviceInfo:
     return DeviceInfo(**values)
 
 
-def _quiet() -> None:
-    """Mesa's device-selection layer complains on stderr when there is no desktop session; the command does the same."""
-    if "XDG_RUNTIME_DIR" not in os.environ:
-        os.environ.setdefault("NODEVICE_SELECT", "1")
-
-
 def devices(library: Optional[str] = None) -> List[DeviceInfo]:
     """The adapters that the WebGPU library offers here; their indices and names are what ``device=`` takes."""
     found: List[DeviceInfo] = []
@@ -71,7 +64,6 @@ def devices(library: Optional[str] = None) -> List[DeviceInfo]:
         found.append(_read(info.contents))
 
     desc = _abi.device_desc(library=utf8(library), log=log())
-    _quiet()
     lib.adapters(ctypes.byref(desc), each, None)
     return found
 
@@ -97,7 +89,6 @@ class Device(Handle):
                                 disable=utf8(disable), limits=utf8(limits), precision=utf8(precision),
                                 no_fusion=utf8(no_fusion), avoid=utf8(avoid), log=log())
         handle, done = ctypes.c_void_p(), ctypes.c_bool()
-        _quiet()
         lib.device_begin(ctypes.byref(handle), ctypes.byref(desc))
         self._own(handle)
         try:

@@ -51,6 +51,14 @@ enum { OS_ENV_MAX = 1024 };
  * caller's, or be the system's own until the next change. */
 const char *os_env(const char *name, char *room, size_t size);
 
+/* Between the two a driver that is opened does not complain that there is no desktop session. On
+ * Linux without XDG_RUNTIME_DIR Mesa's device-selection layer lets libwayland write that to
+ * standard error; the layer stays out while NODEVICE_SELECT is in the environment, which is the one
+ * way to keep it out, so it is lent for that time. Nothing is changed where somebody chose:
+ * NODEVICE_SELECT, MESA_VK_DEVICE_SELECT or DRI_PRIME. Pairs may overlap on several threads. */
+void os_hush_begin(void);
+void os_hush_end(void);
+
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* A file mapped read-only; pages come in as they are touched. If somebody else makes the file

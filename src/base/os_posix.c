@@ -111,6 +111,33 @@ const char *os_env(const char *name, char *room, size_t size) {
   return getenv(name);
 }
 
+#ifdef __linux__
+static pthread_mutex_t hush_mutex = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t n_hushes; /* begun and not ended */
+static bool hush_lent;
+
+void os_hush_begin(void) {
+  pthread_mutex_lock(&hush_mutex);
+  if (n_hushes++ == 0 && !getenv("XDG_RUNTIME_DIR") && !getenv("NODEVICE_SELECT") &&
+      !getenv("MESA_VK_DEVICE_SELECT") && !getenv("DRI_PRIME"))
+    hush_lent = setenv("NODEVICE_SELECT", "1", 0) == 0;
+  pthread_mutex_unlock(&hush_mutex);
+}
+
+/* It was added last, so taking it away moves no other variable that somebody may be reading. */
+void os_hush_end(void) {
+  pthread_mutex_lock(&hush_mutex);
+  if (--n_hushes == 0 && hush_lent) {
+    unsetenv("NODEVICE_SELECT");
+    hush_lent = false;
+  }
+  pthread_mutex_unlock(&hush_mutex);
+}
+#else
+void os_hush_begin(void) {}
+void os_hush_end(void) {}
+#endif
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* Opens a regular file and says how long it is. */

@@ -19,6 +19,9 @@ const char *os_env(const char *name, char *room, size_t size) {
   return NULL;
 }
 
+void os_hush_begin(void) {}
+void os_hush_end(void) {}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 bool os_mutex_init(struct os_mutex *mutex) {

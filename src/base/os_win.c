@@ -120,6 +120,9 @@ const char *os_env(const char *name, char *room, size_t size) {
   return wide_to_text(room, size, value.text) ? room : NULL;
 }
 
+void os_hush_begin(void) {}
+void os_hush_end(void) {}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* Opens a regular file and says how long it is. Others may write it and remove it meanwhile. */

@@ -203,9 +203,11 @@ static sconce_status begin(struct gpu *gpu, const struct gpu_desc *desc, sconce_
   if (!library || !*library) library = os_env("SCONCE_WEBGPU", word, sizeof word);
   o->compares = library && strcmp(library, "best") == 0;
   TRY(loader_open(&gpu->api, desc->library, err));
+  os_hush_begin(); /* wgpu-native looks for drivers in the first, Dawn in the second */
   gpu->instance = gpu->api.flavour->create_instance(&gpu->api);
+  if (gpu->instance && !gpu->api.flavour->list_adapters) ask_adapters(gpu);
+  os_hush_end();
   if (!gpu->instance) return fail(err, SCONCE_NO_DEVICE, "the WebGPU library gave no instance");
-  if (!gpu->api.flavour->list_adapters) ask_adapters(gpu);
   return SCONCE_OK;
 }
 

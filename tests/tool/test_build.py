@@ -260,6 +260,30 @@ def test_the_abi_is_what_was_promised():
     assert "as tests/abi.txt says" in out, out
 
 
+QUIET = """#include <sconce.h>
+#include <stdio.h>
+#include <stdlib.h>
+static void each(void *user, uint32_t i, const sconce_device_info *info) { (void)user, (void)i, (void)info; }
+int main(void) {
+  sconce_device *device = NULL;
+  sconce_error err = {0};
+  int bad = sconce_adapters(NULL, each, NULL, &err) != SCONCE_OK || sconce_device_open(&device, NULL, &err) != SCONCE_OK;
+  sconce_device_close(device);
+  printf("%s%s\\n", err.text, getenv("NODEVICE_SELECT") ? "lent still" : "as it was");
+  return bad;
+}
+"""
+
+
+def test_the_library_prints_nothing_without_an_environment():
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "program.c").write_text(QUIET)
+        run("cc", "-std=c11", f"{folder}/program.c", "-I", ROOT / "include", "-L", ROOT / "build", "-lsconce",
+            f"-Wl,-rpath,{ROOT / 'build'}", "-o", f"{folder}/program")
+        done = subprocess.run([f"{folder}/program"], env={}, capture_output=True, text=True)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "as it was\n", ""), done
+
+
 def test_the_program_in_the_readme_runs():
     text = (ROOT / "README.md").read_text()
     program = text.split("```c\n")[1].split("```")[0]
