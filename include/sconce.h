@@ -193,7 +193,7 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_adapters(const sconce_device_desc *
  * 16 MiB on their way. */
 enum { SCONCE_PIECE_MAX = 16 << 20 };
 typedef struct sconce_file {
-  const char *path; /* read in pieces; one that becomes shorter meanwhile is an error. Or */
+  const char *path; /* read in pieces; one written to meanwhile is an error. Or */
   const void *data; /* memory of `size` bytes, borrowed until close; or */
   uint64_t size;    /* of data, of what `read` reads, or of what will be handed in */
   /* At most SCONCE_PIECE_MAX bytes; it may take long, and use the device but not this model; if it

@@ -71,15 +71,16 @@ void os_map_close(struct os_map *map); /* a zeroed map is fine */
 
 /* A file of which ranges are read, by several threads at once if need be. */
 struct os_reader {
-  intptr_t handle; /* 0: closed */
-  uint64_t size;   /* when it was opened */
-  char path[256];  /* its end, for errors */
+  intptr_t handle;        /* 0: closed */
+  uint64_t size, written; /* when it was opened: bytes, and the time of the last write */
+  char path[256];         /* its end, for errors */
 };
 SCONCE_CHECK sconce_status os_reader_open(struct os_reader *reader, const char *path,
                                           sconce_error *err);
 void os_reader_close(struct os_reader *reader); /* a zeroed reader is fine */
 uint64_t os_reader_size(const struct os_reader *reader);
-/* All of the range, or an error: also when the file has become shorter than it was. */
+/* All of the range, or an error: also when somebody has written to the file since it was opened, as
+ * its time and size tell. Whoever replaces the file by another or removes it changes nothing. */
 SCONCE_CHECK sconce_status os_reader_read(const struct os_reader *reader, uint64_t offset,
                                           void *out, size_t size, sconce_error *err);
 

@@ -140,30 +140,30 @@ void os_hush_end(void) {}
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Opens a regular file and says how long it is. */
-static sconce_status open_regular(const char *path, int *out, uint64_t *size, sconce_error *err) {
+/* Opens a regular file and says what it is. */
+static sconce_status open_regular(const char *path, int *out, struct stat *info,
+                                  sconce_error *err) {
   int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe's open would wait */
   if (file < 0) return fail(err, SCONCE_IO_ERROR, "%s: %s", path, strerror(errno));
-  struct stat info;
   sconce_status status = SCONCE_OK;
-  if (fstat(file, &info) != 0)
+  if (fstat(file, info) != 0)
     status = fail(err, SCONCE_IO_ERROR, "%s: %s", path, strerror(errno));
-  else if (!S_ISREG(info.st_mode))
+  else if (!S_ISREG(info->st_mode))
     status = fail(err, SCONCE_IO_ERROR, "%s: not a regular file", path);
   if (status != SCONCE_OK) {
     close(file);
     return status;
   }
   *out = file;
-  *size = (uint64_t)info.st_size;
   return SCONCE_OK;
 }
 
 sconce_status os_map_open(struct os_map *map, const char *path, sconce_error *err) {
   *map = (struct os_map){0};
   int file = -1;
-  uint64_t size = 0;
-  TRY(open_regular(path, &file, &size, err));
+  struct stat info;
+  TRY(open_regular(path, &file, &info, err));
+  const uint64_t size = (uint64_t)info.st_size;
   sconce_status status = SCONCE_OK;
   if (size > SIZE_MAX) {
     status = fail(err, SCONCE_IO_ERROR, "%s: %llu bytes are too many to map", path,
@@ -184,10 +184,23 @@ void os_map_close(struct os_map *map) {
   *map = (struct os_map){0};
 }
 
+/* Nanoseconds. Not the time of its last change, which a new name or the loss of one counts as. */
+static uint64_t write_time(const struct stat *info) {
+#ifdef __APPLE__
+  const struct timespec t = info->st_mtimespec;
+#else
+  const struct timespec t = info->st_mtim;
+#endif
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 sconce_status os_reader_open(struct os_reader *r, const char *path, sconce_error *err) {
   *r = (struct os_reader){0};
   int file = -1;
-  TRY(open_regular(path, &file, &r->size, err));
+  struct stat info;
+  TRY(open_regular(path, &file, &info, err));
+  r->size = (uint64_t)info.st_size;
+  r->written = write_time(&info);
   r->handle = (intptr_t)file + 1;
   const size_t n = strlen(path), room = sizeof r->path - 1;
   memcpy(r->path, n > room ? path + n - room : path, n > room ? room : n);
@@ -217,7 +230,11 @@ sconce_status os_reader_read(const struct os_reader *r, uint64_t offset, void *o
                   r->path, (unsigned long long)(offset + at), (unsigned long long)r->size);
     at += (size_t)n;
   }
-  return SCONCE_OK;
+  struct stat now;
+  if (fstat((int)(r->handle - 1), &now) != 0)
+    return fail(err, SCONCE_IO_ERROR, "%s: %s", r->path, strerror(errno));
+  if ((uint64_t)now.st_size == r->size && write_time(&now) == r->written) return SCONCE_OK;
+  return fail(err, SCONCE_IO_ERROR, "%s: changed since it was opened", r->path);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

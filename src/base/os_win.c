@@ -180,11 +180,18 @@ void os_map_close(struct os_map *map) {
   *map = (struct os_map){0};
 }
 
+static uint64_t write_time(HANDLE file) {
+  FILETIME t = {0};
+  if (!GetFileTime(file, NULL, NULL, &t)) return 0;
+  return (uint64_t)t.dwHighDateTime << 32 | t.dwLowDateTime;
+}
+
 sconce_status os_reader_open(struct os_reader *r, const char *path, sconce_error *err) {
   *r = (struct os_reader){0};
   HANDLE file = NULL;
   TRY(open_regular(path, &file, &r->size, err));
   r->handle = (intptr_t)file;
+  r->written = write_time(file);
   const size_t n = strlen(path), room = sizeof r->path - 1;
   memcpy(r->path, n > room ? path + n - room : path, n > room ? room : n);
   return SCONCE_OK;
@@ -216,7 +223,11 @@ sconce_status os_reader_read(const struct os_reader *r, uint64_t offset, void *o
                   r->path, (unsigned long long)(offset + at), (unsigned long long)r->size);
     at += n;
   }
-  return SCONCE_OK;
+  LARGE_INTEGER now = {0};
+  if (!GetFileSizeEx((HANDLE)r->handle, &now)) return fail_last(err, r->path);
+  if ((uint64_t)now.QuadPart == r->size && write_time((HANDLE)r->handle) == r->written)
+    return SCONCE_OK;
+  return fail(err, SCONCE_IO_ERROR, "%s: changed since it was opened", r->path);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

@@ -481,10 +481,46 @@ static void a_file_that_shrinks_is_an_error_of_the_call(void) {
   remove(path);
 }
 
+/* One byte of the weights is another, before they are read, and before they are read again. */
+static void a_file_that_changes_is_an_error_of_the_call(void) {
+  enum { A_TICK = 20000000 }; /* ns: longer than the step of a file system's clock */
+  char path[TEST_PATH_MAX];
+  size_t size;
+  sconce_error err = {0};
+  sconce_device *device;
+  unsigned char *bytes =
+      test_read_path(SCONCE_SOURCE_DIR "/models/stories15M/stories15M-4w.pte", &size);
+  REQUIRE(bytes);
+  test_temporary(path, ".pte");
+  REQUIRE_OK(sconce_device_open(&device, NULL, &err), err);
+  for (int loaded = 0; loaded < 2; loaded++) {
+    sconce_model *model = NULL;
+    sconce_method *method = NULL;
+    CHECK(test_write_path(path, bytes, size));
+    CHECK_OK(sconce_model_open(&model, device, &(sconce_model_desc){.program.path = path}, &err),
+             err);
+    if (model && loaded) CHECK_OK(sconce_method_open(&method, model, NULL, &err), err);
+    os_sleep_ns(A_TICK);
+    bytes[size / 2] ^= 1;
+    CHECK(test_write_path(path, bytes, size));
+    if (loaded) gpu_lose(device->gpu);
+    if (model)
+      CHECK_FAILS(loaded ? sconce_device_recover(device, &err)
+                         : sconce_method_open(&method, model, NULL, &err),
+                  SCONCE_IO_ERROR, err, "changed since it was opened");
+    sconce_method_close(method);
+    sconce_model_close(model);
+  }
+  free(bytes);
+  sconce_device_close(device);
+  remove(path);
+}
+
 const struct test suite_hostile[] = {
     TEST(small_files_get_a_sentence_or_an_answer),
     TEST(many_live_values_are_planned_fast),
     TEST(a_value_with_two_writers_is_the_last_written),
     TEST(a_file_that_shrinks_is_an_error_of_the_call),
+    TEST(a_file_that_changes_is_an_error_of_the_call),
     {0},
 };

@@ -172,6 +172,8 @@ static void a_reader_gives_ranges(void) {
   os_reader_close(&r);
 }
 
+enum { A_TICK = 20000000 }; /* ns: longer than the step of a file system's clock */
+
 /* A mapped file would end the process here. */
 static void a_file_that_shrinks_is_an_error(void) {
   char path[TEST_PATH_MAX], bytes[8192];
@@ -182,12 +184,48 @@ static void a_file_that_shrinks_is_an_error(void) {
   sconce_error err = {0};
   CHECK_OK(os_reader_open(&r, path, &err), err);
   CHECK_EQ(os_reader_size(&r), sizeof bytes);
+  os_sleep_ns(A_TICK);
   CHECK(test_write_path(path, bytes, 100));
-  CHECK_OK(os_reader_read(&r, 0, bytes, 100, &err), err);
+  CHECK_FAILS(os_reader_read(&r, 0, bytes, 100, &err), SCONCE_IO_ERROR, err,
+              "changed since it was opened");
   CHECK_FAILS(os_reader_read(&r, 0, bytes, sizeof bytes, &err), SCONCE_IO_ERROR, err,
               "ends at 100, it had 8192 bytes when it was opened");
   CHECK_FAILS(os_reader_read(&r, 4096, bytes, 1, &err), SCONCE_IO_ERROR, err, "ends at 4096");
   os_reader_close(&r);
+  remove(path);
+}
+
+/* In its place and as long as before; a file that takes its name is another one. */
+static void a_file_that_changes_is_an_error(void) {
+  char path[TEST_PATH_MAX], other[TEST_PATH_MAX], bytes[100] = {1};
+  struct os_reader r, s;
+  sconce_error err = {0};
+  test_temporary(path, "");
+  test_temporary(other, "");
+  REQUIRE(test_write_path(path, bytes, sizeof bytes));
+  REQUIRE(test_write_path(other, bytes, sizeof bytes));
+  CHECK_OK(os_reader_open(&r, path, &err), err);
+  CHECK_OK(os_reader_open(&s, path, &err), err);
+  CHECK_OK(os_reader_read(&r, 0, bytes, 100, &err), err);
+  os_sleep_ns(A_TICK);
+  bytes[0] = 2;
+  CHECK(test_write_path(path, bytes, sizeof bytes));
+  CHECK_FAILS(os_reader_read(&r, 0, bytes, 1, &err), SCONCE_IO_ERROR, err,
+              "changed since it was opened");
+  CHECK_FAILS(os_reader_read(&s, 99, bytes, 1, &err), SCONCE_IO_ERROR, err, "changed since");
+  os_reader_close(&r);
+  os_reader_close(&s);
+#ifndef _WIN32 /* which keeps the name of an open file */
+  CHECK_OK(os_reader_open(&r, path, &err), err);
+  os_sleep_ns(A_TICK);
+  CHECK(rename(other, path) == 0);
+  CHECK_OK(os_reader_read(&r, 0, bytes, 1, &err), err);
+  CHECK_EQ(bytes[0], 2);
+  remove(path);
+  CHECK_OK(os_reader_read(&r, 0, bytes, 1, &err), err);
+  os_reader_close(&r);
+#endif
+  remove(other);
   remove(path);
 }
 
@@ -332,6 +370,7 @@ const struct test suite_base[] = {
     TEST(maps_files_and_says_why_not),
     TEST(a_reader_gives_ranges),
     TEST(a_file_that_shrinks_is_an_error),
+    TEST(a_file_that_changes_is_an_error),
     TEST(any_path_can_be_used),
     TEST(long_paths_can_be_used),
     TEST(a_path_has_a_name),
