@@ -103,18 +103,20 @@ static long covering(const struct picture *p, const struct layout *l) {
 /* ---- numbers --------------------------------------------------------------------------------- */
 
 static bool read_three(const char *name, const char *text, double absent, double out[3]) {
+  const bool divides = absent != 0; /* --std */
   int n = 0;
   for (int i = 0; i < 3; i++) out[i] = absent;
   if (!text) return true;
   for (char *end; n < 3; text = end + 1) {
     out[n] = strtod(text, &end);
-    if (end == text || !isfinite(out[n])) break;
+    if (end == text || !isfinite(out[n]) || (divides && out[n] == 0)) break;
     n++;
     if (!*end && n == 1) out[1] = out[2] = out[0];
     if (!*end && n != 2) return true;
     if (*end != ',') break;
   }
-  fprintf(stderr, "sconce: %s: expected one number or three with commas\n", name);
+  fprintf(stderr, "sconce: %s: expected one number or three with commas%s\n", name,
+          divides ? ", none of them 0" : "");
   return false;
 }
 

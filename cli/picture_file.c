@@ -8,6 +8,8 @@
 #include <string.h>
 #ifdef SCONCE_JPEG
 #include <jpeglib.h>
+
+#include <jerror.h>
 #endif
 #ifdef SCONCE_PNG
 #include <png.h>
@@ -44,11 +46,28 @@ static void on_error(j_common_ptr info) {
 
 static void on_message(j_common_ptr info) { (void)info; }
 
+/* The library goes on with grey where data is missing or damaged, and warns; a picture that is half
+ * there is none. Its other warnings are about habits of cameras. */
+static void on_warning(j_common_ptr info, int level) {
+  switch (level < 0 ? info->err->msg_code : 0) {
+  case JWRN_HIT_MARKER:
+  case JWRN_HUFF_BAD_CODE:
+  case JWRN_ARITH_BAD_CODE:
+  case JWRN_JPEG_EOF:
+  case JWRN_MUST_RESYNC:
+    on_error(info);
+    break;
+  default:
+    break;
+  }
+}
+
 /* Nothing that is changed after setjmp is a local of this function. */
 static bool read_jpeg(const uint8_t *data, size_t size, struct jpeg *j, struct picture *out) {
   j->d.err = jpeg_std_error(&j->errors);
   j->errors.error_exit = on_error;
   j->errors.output_message = on_message;
+  j->errors.emit_message = on_warning;
   if (setjmp(j->failed)) {
     jpeg_destroy_decompress(&j->d);
     return false;

@@ -43,11 +43,19 @@ static void print_bounds(const sconce_method_info *info) {
   for (uint32_t i = 0; i < info->n_outputs; i++) print_bound("output", i, &info->outputs[i], any);
 }
 
-/* "1=x.npy" is about input 1; without a number the words are about one input after another. */
-static bool target(const char **word, uint32_t *next) {
-  const size_t n = strspn(*word, "0123456789");
-  if (n == 0 || n > 6 || (*word)[n] != '=') return false;
-  *next = (uint32_t)strtoul(*word, NULL, 10);
+/* "1=x.npy" is about input 1; without a number the words are about one input after another. Where
+ * there is one input any name will do, "x=cat.jpg"; a program has none for its inputs. */
+static bool target(const char **word, const char *option, uint32_t n_inputs, uint32_t *next) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+  const size_t n = strspn(*word, letters);
+  if (n == 0 || (*word)[n] != '=' || console_can_read(*word)) return true;
+  const char *name = *word;
+  if (n <= 6 && strspn(name, "0123456789") == n) {
+    *next = (uint32_t)strtoul(name, NULL, 10);
+  } else if (n_inputs != 1) {
+    fprintf(stderr, "sconce: %s %s: inputs have numbers here: 0=%s\n", option, name, name + n + 1);
+    return false;
+  }
   *word += n + 1;
   return true;
 }
@@ -82,8 +90,8 @@ static int set_given(struct job *job, const struct cli_list *words,
   uint32_t next = 0;
   int result = CLI_DONE;
   for (int i = 0; i < words->n && result == CLI_DONE; i++, next++) {
-    const char *word = words->items[i];
-    target(&word, &next);
+    const char *word = words->items[i], *option = picture ? "--image" : "--input";
+    if (!target(&word, option, job->info->n_inputs, &next)) return CLI_USAGE;
     result = set_input(job, next, word, picture);
   }
   return result;
@@ -258,7 +266,8 @@ int cli_run(int argc, char **argv) {
        .list = &o.data},
       {"--list", NULL, "say what its inputs and outputs are, and run nothing", .flag = &o.list},
       {"--input", "[N=]WORD",
-       "input N, or the next one: a .npy file; a .bin file of bare elements; numbers, 1,2.5,3 "
+       "input N, or the next one (where there is one alone, any name will do): a .npy file; a .bin "
+       "file of bare elements; numbers, 1,2.5,3 "
        "(along "
        "the last dim); or made up: zeros:1x3x224x224, ones:…, range:… (0, 1, 2, …), rand:… (the "
        "same "
@@ -267,7 +276,8 @@ int cli_run(int argc, char **argv) {
        "are not given are zeros of the largest dims",
        .list = &o.inputs},
       {"--image", "[N=]FILE",
-       "input N, or the next one, from a JPEG or PNG file: the shorter side is scaled, the middle "
+       "input N, or the next one, as above, from a JPEG or PNG file: the shorter side is scaled, "
+       "the middle "
        "cut out, bytes become 0 to 1",
        .list = &o.images},
       {"--resize", "PIXELS", "of an image's shorter side (default: as few as fill the input)",

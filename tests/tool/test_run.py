@@ -104,6 +104,7 @@ def test_wrong_inputs():
         ("ints:1,x",): "expected numbers with commas",
         ("1,,2",): "expected numbers with commas",
         ("picture",): "neither a .npy or .bin file, numbers, zeros, ones, rand nor range",
+        ("x=zeros:3x5",): "--input x=zeros:3x5: inputs have numbers here: 0=zeros:3x5",
         ("7=zeros:1",): "input 7, the method has 2 inputs",
         ("zeros:3x5", "zeros:5", "zeros:1"): "the method has 2 inputs",
         ("/nonexistent.npy",): "No such file",
@@ -179,12 +180,26 @@ def test_pictures():
     assert abs(whole[2][0][0] / 255 - (128 / 255 - 0.5) / 0.5) < 1e-4, whole
 
 
+def test_one_input_has_any_name():
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "cat.png").write_bytes(png(6, 4, lambda x, y: (1, 2, 3)))
+        words = [run(SCONCE, "run", PICTURE, "--image", word, cwd=folder)[0] for word in ("x=cat.png", "0=cat.png", "cat.png")]
+        assert words[0] == words[1] == words[2] and "from cat.png" in words[0], words
+        (pathlib.Path(folder) / "a=b").write_bytes(png(6, 4, lambda x, y: (1, 2, 3)))
+        assert "from a=b" in run(SCONCE, "run", PICTURE, "--image", "a=b", cwd=folder)[0]
+    out, _ = run(SCONCE, "run", PICTURE, "--input", "pixels=ones")
+    assert "from ones" in out, out
+
+
 def test_wrong_pictures():
     small = png(6, 4, lambda x, y: (1, 2, 3))
     for data, options, expect, sentence in (
             (b"GIF89a" + bytes(20), (), 1, "neither JPEG nor PNG"),
             (small[:60], (), 1, ""),
             (JPEG[:100], (), 1, ""),
+            (JPEG[:-20], (), 1, "JPEG"),  # rows are missing
+            (small, ("--std", "0"), 2, "--std: expected one number or three with commas, none of them 0"),
+            (small, ("--std", "1,0,1"), 2, "none of them 0"),
             (small, ("--resize", "3"), 1, "6 x 4 pixels with a shorter side of 3 do not fill 6 x 4"),
             (small, ("--resize", "x"), 2, "--resize is 'x'"),
             (small, ("--mean", "1,2"), 2, "--mean: expected one number or three")):
