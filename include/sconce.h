@@ -393,7 +393,9 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_state_run(sconce_state *state, cons
                                                        sconce_error *err);
 /* The same in parts: begin submits, poll asks (*done), wait waits, cancel gives up. Up to
  * SCONCE_CALLS_MAX calls may be begun before the first is waited for: the device works through them
- * in order, poll and wait are about the oldest, cancel about all of them. */
+ * in order, poll and wait are about the oldest, cancel about all of them. A call of more than some
+ * 100 ms is sent in pieces, two ahead of the device, while somebody polls or waits for it; nothing
+ * waits for more than those, and cancel drops the others. */
 enum { SCONCE_CALLS_MAX = 4 };
 SCONCE_API SCONCE_CHECK sconce_status sconce_state_begin(sconce_state *state,
                                                          const sconce_call *call,

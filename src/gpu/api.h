@@ -156,6 +156,7 @@ struct gpu {
   struct gpu_compile *orphans; /* given up while threads or the library had work to do for them */
 
   uint64_t mark;       /* of the last submit */
+  uint64_t done_ns;    /* see gpu_done */
   bool catching;       /* between scope_begin and scope_end, where errors are told at once */
   sconce_error caught; /* the first of them */
   struct late *lates, *lates_free;

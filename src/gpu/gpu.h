@@ -7,8 +7,8 @@
  * SCONCE_DEVICE_LOST and lets every object be closed.
  *
  * What takes time has two forms: begin and poll, which never block, and a blocking loop over them.
- * Blocking are gpu_open, gpu_adapters, gpu_settle, gpu_finish, gpu_read_wait, gpu_profile,
- * gpu_kernel_check, and gpu_compile_end before its poll said done; nothing else waits.
+ * Blocking are gpu_open, gpu_adapters, gpu_settle, gpu_finish, gpu_fence_wait, gpu_read_wait,
+ * gpu_profile, gpu_kernel_check, and gpu_compile_end before its poll said done; nothing else waits.
  *
  * Threads: a device and all that is made from it belong to one thread at a time, the one that holds
  * its lock. While there is one thread alone it may leave the lock be. */
@@ -181,7 +181,10 @@ struct gpu_fence;
 SCONCE_CHECK sconce_status gpu_fence_begin(struct gpu *gpu, struct gpu_fence **out,
                                            sconce_error *err);
 SCONCE_CHECK sconce_status gpu_fence_poll(struct gpu_fence *fence, bool *done, sconce_error *err);
+SCONCE_CHECK sconce_status gpu_fence_wait(struct gpu_fence *fence, sconce_error *err);
 void gpu_fence_close(struct gpu_fence *fence); /* NULL is fine */
+/* Work has been seen to be done, `now` by os_clock_ns; returns when that was so the last time. */
+uint64_t gpu_done(struct gpu *gpu, uint64_t now);
 /* Blocks until everything submitted so far is done. */
 SCONCE_CHECK sconce_status gpu_finish(struct gpu *gpu, sconce_error *err);
 

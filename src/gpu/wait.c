@@ -184,15 +184,25 @@ sconce_status gpu_fence_poll(struct gpu_fence *fence, bool *done, sconce_error *
   return outcome(fence, err);
 }
 
+sconce_status gpu_fence_wait(struct gpu_fence *fence, sconce_error *err) {
+  TRY(fence_wait(fence, err));
+  return outcome(fence, err);
+}
+
 void gpu_fence_close(struct gpu_fence *fence) {
   if (fence) fence->owned = false;
+}
+
+uint64_t gpu_done(struct gpu *gpu, uint64_t now) {
+  const uint64_t before = gpu->done_ns;
+  gpu->done_ns = now;
+  return before;
 }
 
 sconce_status gpu_finish(struct gpu *gpu, sconce_error *err) {
   struct gpu_fence *fence;
   TRY(gpu_fence_begin(gpu, &fence, err));
-  sconce_status status = fence_wait(fence, err);
-  if (status == SCONCE_OK) status = outcome(fence, err);
+  sconce_status status = gpu_fence_wait(fence, err);
   gpu_fence_close(fence);
   return status;
 }

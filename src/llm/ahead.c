@@ -11,8 +11,27 @@ enum { AHEAD = 2 }; /* on an H200 more calls in flight were no faster */
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
+/* A call of one row is short enough to wait for. Of more, a cancel is looked for meanwhile, so that
+ * what has not been sent to the device never is; naps grow with what was waited already. */
+static sconce_status wait_or_cancel(sconce_session *s, sconce_error *err) {
+  enum { NAP_MIN_NS = 20000, NAP_MAX_NS = 1000000 };
+  const uint64_t start = os_clock_ns();
+  for (bool done = false;;) {
+    TRY(sconce_state_poll(s->state, &done, err));
+    if (done) return SCONCE_OK;
+    sconce_status status = session_check_cancel(s, err);
+    if (status != SCONCE_OK) {
+      sconce_state_cancel(s->state);
+      return status;
+    }
+    const uint64_t nap = (os_clock_ns() - start) / 64;
+    os_sleep_ns(nap < NAP_MIN_NS ? NAP_MIN_NS : nap > NAP_MAX_NS ? NAP_MAX_NS : nap);
+  }
+}
+
 sconce_status session_finish_call(sconce_session *s, bool block, bool *done, sconce_error *err) {
   *done = true;
+  if (block && s->n_running > 1) return wait_or_cancel(s, err);
   return block ? sconce_state_wait(s->state, err) : sconce_state_poll(s->state, done, err);
 }
 

@@ -16,6 +16,7 @@ struct sconce_device {
   uint32_t users;              /* the caller and the models */
   struct sconce_model *models; /* that are open or being opened */
   char passes_off[128];        /* as struct graph has it */
+  uint64_t piece_ns;           /* of states that are opened; 0: PIECE_NS. For tests */
 };
 
 /* The descriptor as it was; absent strings are NULL. Valid as long as the device. */

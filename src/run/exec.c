@@ -25,6 +25,7 @@ struct variant {
   const struct kernel *row;
   struct operand operands[BINDINGS_MAX];
   struct gpu_group *group;
+  float group_ns; /* see struct origin */
 };
 
 /* One record place of a node. */
@@ -96,10 +97,11 @@ static sconce_status open_buffers(struct exec *x, sconce_error *err) {
   return open_flights(x, err);
 }
 
-sconce_status exec_init(struct exec *x, const struct shared *shared, struct pool *pool,
+sconce_status exec_init(struct exec *x, struct shared *shared, struct pool *pool,
                         struct graph *graph, sconce_error *err) {
   *x = (struct exec){
       .gpu = shared->gpu, .shared = shared, .pool = pool, .graph = graph, .arena = &graph->arena};
+  x->piece_ns = PIECE_NS;
   pool_begin(pool);
   return open_buffers(x, err);
 }
@@ -109,6 +111,7 @@ static bool is_own(const struct exec *x, uint32_t buffer) {
 }
 
 void exec_free(struct exec *x) {
+  piece_drop(x);
   for (uint32_t i = 0; x->bound && i < x->graph->n_nodes; i++)
     for (struct bound *b = x->bound[i]; b; b = b->next)
       for (struct variant *v = b->variants; v; v = v->next) gpu_group_close(v->group);
@@ -272,12 +275,16 @@ static void set_params(struct exec *x, struct bound *b, const struct record *r) 
 }
 
 static sconce_status bind(struct exec *x, struct bound *b, const struct record *r,
-                          struct gpu_dispatch *out, sconce_error *err) {
+                          struct gpu_dispatch *out, struct origin *origin, sconce_error *err) {
   struct variant *v = b->variants;
   while (v && !same_operands(r, v)) v = v->next;
   if (!v) TRY(new_variant(x, b, r, &v, err));
   set_params(x, b, r);
   *out = (struct gpu_dispatch){v->group, {r->grid[0], r->grid[1], r->grid[2]}};
+  const float groups = (float)r->grid[0] * (float)r->grid[1] * (float)r->grid[2];
+  if (v->group_ns == 0 && groups > 0) v->group_ns = piece_guess(x) / groups;
+  origin->group_ns = &v->group_ns;
+  origin->ns = v->group_ns * groups;
   return SCONCE_OK;
 }
 
@@ -304,8 +311,10 @@ static sconce_status bind_node(struct exec *x, uint32_t node, sconce_error *err)
   for (uint32_t k = 0; k < n->n_records; k++) {
     struct bound *b = NULL;
     TRY(place_of(x, at, &b, err));
-    TRY(bind(x, b, &n->records[k], &x->dispatches[x->n_dispatches], err));
-    x->origins[x->n_dispatches++] = (struct origin){n, n->records[k].row};
+    struct origin *origin = &x->origins[x->n_dispatches];
+    *origin = (struct origin){.node = n, .row = n->records[k].row};
+    TRY(bind(x, b, &n->records[k], &x->dispatches[x->n_dispatches], origin, err));
+    x->n_dispatches++;
     at = &b->next;
   }
   if (x->again) x->again[node] = at;
@@ -316,6 +325,7 @@ static sconce_status bind_node(struct exec *x, uint32_t node, sconce_error *err)
 static sconce_status bind_planned(struct exec *x, sconce_error *err) {
   const struct graph *g = x->graph;
   const bool whole = g->from == 0 && g->planned == g->n_nodes;
+  TRY(piece_flush(x, err));
   if (!x->begun) x->submits = x->dispatches_gone = 0;
   if (x->complete && g->nodes_planned == 0 && whole && !x->begun) return SCONCE_OK;
   if (!x->begun) x->n_dispatches = 0;
@@ -345,6 +355,7 @@ static sconce_status write_params(struct exec *x, sconce_error *err) {
 sconce_status exec_write(struct exec *x, uint32_t value, const void *data, uint64_t size,
                          sconce_error *err) {
   const struct tensor *t = &x->graph->values[value].tensor;
+  TRY(piece_flush(x, err));
   return gpu_write(x->buffers[t->buffer], 0, data, (size_t)size, err);
 }
 
@@ -460,6 +471,7 @@ static uint32_t split_at(uint32_t n, uint32_t s, uint32_t splits) {
 
 static sconce_status send(struct exec *x, uint32_t splits, const struct gpu_copy *copies,
                           uint32_t n_copies, sconce_error *err) {
+  TRY(piece_flush(x, err));
   TRY(write_params(x, err));
   const uint32_t first = x->dispatches_sent, n = x->n_dispatches - first;
   for (uint32_t s = 0; s < splits; s++) {
@@ -531,8 +543,14 @@ static sconce_status begin(struct exec *x, struct flight *f, const struct take *
   TRY(bind_planned(x, err));
   uint64_t bound = os_clock_ns();
   TRY(prepare_copies(x, f, take, &n, err));
-  TRY(send(x, splits_of(x), x->copies, n, err));
-  TRY(gpu_read_begin(f->read, err));
+  if (piece_wanted(x)) {
+    TRY(write_params(x, err));
+    TRY(piece_begin(x, f, n, err));
+  } else {
+    watch_begin(&f->watch, x->dispatches_sent, x->n_dispatches);
+    TRY(send(x, splits_of(x), x->copies, n, err));
+    TRY(gpu_read_begin(f->read, err));
+  }
   x->bind_ns += bound - start;
   x->submit_ns += os_clock_ns() - bound;
   return SCONCE_OK;
@@ -558,9 +576,11 @@ sconce_status exec_read(struct exec *x, sconce_error *err) {
   uint32_t n;
   bool done;
   if (!f) return fail(err, SCONCE_BAD_ARGUMENT, "%d calls are running", EXEC_FLIGHTS);
+  TRY(piece_flush(x, err));
   TRY(prepare_copies(x, f, &(struct take){.token = NO_VALUE}, &n, err));
   TRY(gpu_submit(x->gpu, &(struct gpu_batch){.copies = x->copies, .n_copies = n}, err));
   TRY(gpu_read_begin(f->read, err));
+  f->watch = (struct watch){0};
   f->taken = true;
   x->running[x->n_running++] = f;
   return exec_poll(x, true, &done, err);
@@ -571,15 +591,29 @@ static void leave_queue(struct exec *x) {
   memmove(x->running, x->running + 1, x->n_running * sizeof *x->running);
 }
 
+/* *data is NULL while the call goes on. */
+static sconce_status look(struct exec *x, struct flight *f, bool block, const void **data,
+                          sconce_error *err) {
+  *data = NULL;
+  TRY(piece_go_on(x, block && x->held.flight == f, err));
+  if (x->held.flight == f) return SCONCE_OK;
+  TRY(block ? gpu_read_wait(f->read, data, err) : gpu_read_poll(f->read, data, err));
+  if (*data)
+    watch_end(x, &f->watch, block);
+  else
+    watch_still(&f->watch);
+  return SCONCE_OK;
+}
+
 sconce_status exec_poll(struct exec *x, bool block, bool *done, sconce_error *err) {
   *done = x->n_running == 0 && x->mapped;
   if (*done) return SCONCE_OK;
   if (x->n_running == 0) return fail(err, SCONCE_BAD_ARGUMENT, "nothing is running");
   struct flight *f = x->running[0];
   const void *data;
-  sconce_status status =
-      block ? gpu_read_wait(f->read, &data, err) : gpu_read_poll(f->read, &data, err);
+  sconce_status status = look(x, f, block, &data, err);
   if (status != SCONCE_OK) {
+    if (x->held.flight == f) piece_drop(x);
     leave_queue(x);
     gpu_read_end(f->read); /* where nobody may wait the read still goes on */
     f->taken = false;
@@ -608,6 +642,7 @@ void exec_give_up(struct exec *x) { call_over(x); }
 /* wgpu-native would take the end of a copy that was given up for the end of the next one into the
  * same buffer, and let the host read too early: a staging buffer on its way is not used again. */
 void exec_cancel(struct exec *x) {
+  piece_drop(x);
   for (uint32_t i = 0; i < x->n_running; i++) {
     struct flight *f = x->running[i];
     gpu_read_close(f->read);

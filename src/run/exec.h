@@ -5,6 +5,7 @@
 
 #include "gpu/gpu.h"
 #include "graph/graph.h"
+#include "run/piece.h"
 #include "run/pool.h"
 #include "run/shared.h"
 
@@ -21,10 +22,12 @@ struct outcome {
   int64_t number;          /* of a SymInt */
 };
 
-/* What a dispatch was planned as. */
+/* What a dispatch was planned as, and how long it is expected to take. */
 struct origin {
   const struct node *node;
   const struct kernel *row;
+  float *group_ns; /* of one workgroup; where it is learned */
+  float ns;
 };
 
 /* A call that was submitted: where its outputs arrive. */
@@ -33,11 +36,12 @@ struct flight {
   uint64_t size;            /* bytes that `read` holds */
   struct outcome *outcomes; /* (outputs + 1) the last one is the token */
   bool taken;
+  struct watch watch; /* its dispatches, or the last piece of them */
 };
 
 struct exec {
   struct gpu *gpu;
-  const struct shared *shared;
+  struct shared *shared;
   struct pool *pool; /* state that others have too; NULL: none */
   struct graph *graph;
   struct arena *arena;         /* the graph's */
@@ -56,12 +60,14 @@ struct exec {
   struct flight flights[EXEC_FLIGHTS];
   struct flight *running[EXEC_FLIGHTS]; /* submitted and not yet waited for, oldest first */
   uint32_t n_running;
-  struct flight *finished;     /* the last call waited for, or NULL */
-  const uint8_t *mapped;       /* its outputs */
-  struct gpu_copy *copies;     /* (outputs + 1) of one call */
-  struct gpu_read *part;       /* for scalars that only the device knows; opened when needed */
-  uint64_t records_written;    /* parameter slots rewritten, ever */
-  uint32_t submits;            /* of the last call */
+  struct flight *finished;  /* the last call waited for, or NULL */
+  const uint8_t *mapped;    /* its outputs */
+  struct gpu_copy *copies;  /* (outputs + 1) of one call */
+  struct gpu_read *part;    /* for scalars that only the device knows; opened when needed */
+  uint64_t records_written; /* parameter slots rewritten, ever */
+  uint32_t submits;         /* of the last call */
+  uint64_t piece_ns;        /* a piece shall not take longer: PIECE_NS, or a test's */
+  struct held_call held;
   uint64_t bind_ns, submit_ns; /* of the host in exec_begin, ever */
 };
 
@@ -74,7 +80,7 @@ struct take {
 
 /* The graph is the state's own: the one that `shared` was made of, or a copy of it. The pool, or
  * NULL, outlives it. */
-SCONCE_CHECK sconce_status exec_init(struct exec *x, const struct shared *shared, struct pool *pool,
+SCONCE_CHECK sconce_status exec_init(struct exec *x, struct shared *shared, struct pool *pool,
                                      struct graph *graph, sconce_error *err);
 void exec_free(struct exec *x);
 /* A record's kernel with its operands, by graph buffer, and this slot of parameters bound to it. */

@@ -2,7 +2,8 @@
  * memory of intermediate results.
  *
  * A call in one piece leaves nothing behind in intermediate results, and the device works through
- * calls one after another, so states can have them in common. Where the host must look at a result
+ * calls one after another, so states can have them in common. A call of which a part is held is
+ * sent before another's. Where the host must look at a result
  * in the middle of a call, another state's call could come in between: there each has its own. */
 #ifndef RUN_SHARED_H
 #define RUN_SHARED_H
@@ -15,6 +16,7 @@ struct shared {
   const struct graph *graph;
   struct weight **held;        /* by graph buffer: constants and initial state, else NULL */
   struct gpu_buffer **buffers; /* by graph buffer; NULL: each state has its own */
+  struct exec *holder;         /* whose call is in part here and in part not sent, see piece.h */
   struct load load;
   bool ready;
 };

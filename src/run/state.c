@@ -39,6 +39,13 @@ static sconce_status init_borders(sconce_state *s, struct border *borders, const
   return SCONCE_OK;
 }
 
+static sconce_status start_exec(sconce_state *s, sconce_error *err) {
+  const uint64_t asked = s->method->model->device->piece_ns;
+  TRY(exec_init(&s->exec, &s->method->shared, s->pool, &s->graph, err));
+  if (asked) s->exec.piece_ns = asked;
+  return SCONCE_OK;
+}
+
 static sconce_status init(sconce_state *s, sconce_error *err) {
   const sconce_method_info *info = &s->method->info;
   uint64_t side = 1, converted = 0;
@@ -51,7 +58,7 @@ static sconce_status init(sconce_state *s, sconce_error *err) {
                    &converted, err));
   s->side = arena_alloc(&s->arena, (size_t)side, 1, 8);
   if (!s->side) return fail(err, SCONCE_NO_MEMORY, "no memory for %" PRIu64 " bytes", side);
-  return exec_init(&s->exec, &s->method->shared, s->pool, &s->graph, err);
+  return start_exec(s, err);
 }
 
 /* A user of its method; true: device_free is due. */
@@ -89,12 +96,13 @@ static sconce_status check_with(const sconce_method *method, const sconce_state 
               method->info.name, with->method->info.name);
 }
 
-static sconce_status open_state(sconce_state **out, sconce_method *method, const sconce_state *with,
+static sconce_status open_state(sconce_state **out, sconce_method *method, sconce_state *with,
                                 sconce_error *err) {
   if (method->phase != METHOD_READY)
     return fail(err, SCONCE_BAD_ARGUMENT, "the method is still being opened");
   TRY(gpu_check(method->model->device->gpu, err));
   TRY(check_with(method, with, err));
+  if (with) TRY(piece_flush(&with->exec, err)); /* what is shared is held no more */
   sconce_state *s = block_resize(&method->arena.allocator, NULL, 0, sizeof *s);
   if (!s) return fail(err, SCONCE_NO_MEMORY, "no memory for a state");
   *s = (sconce_state){.method = method, .next = method->states};
@@ -158,7 +166,7 @@ sconce_status state_bring_back(sconce_state *s, sconce_error *err) {
   TRY(graph_copy(&s->graph, &s->method->graph, err));
   point_at(s->inputs, s->graph.inputs, info->n_inputs);
   point_at(s->outputs, s->graph.outputs, info->n_outputs);
-  TRY(exec_init(&s->exec, &s->method->shared, s->pool, &s->graph, err));
+  TRY(start_exec(s, err));
   s->down = false;
   return SCONCE_OK;
 }
