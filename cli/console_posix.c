@@ -13,9 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-void console_start(int *argc, char ***argv) {
-  (void)argc, (void)argv;
-}
+void console_start(int *argc, char ***argv) { (void)argc, (void)argv; }
 
 bool console_is_terminal(FILE *stream) { return isatty(fileno(stream)); }
 
@@ -56,6 +54,10 @@ bool console_state_file(const char *name, char *out, size_t size) {
     if (!there) return false;
   }
   return true;
+}
+
+bool console_sync(FILE *file) {
+  return fflush(file) == 0 && !ferror(file) && fsync(fileno(file)) == 0;
 }
 
 bool console_replace(const char *from, const char *to) { return rename(from, to) == 0; }

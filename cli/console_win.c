@@ -119,6 +119,10 @@ bool console_state_file(const char *name, char *out, size_t size) {
   return n > 0 && (size_t)n < size;
 }
 
+bool console_sync(FILE *file) {
+  return fflush(file) == 0 && !ferror(file) && _commit(_fileno(file)) == 0;
+}
+
 bool console_replace(const char *from, const char *to) {
   struct wide a, b;
   errno = wide_path(&a, from);

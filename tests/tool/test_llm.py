@@ -185,6 +185,20 @@ def test_chat_through_a_pipe():
         assert "it ends at byte 10, inside its header" in err and "name a file" in err, err
         assert "\033" not in out + err, "colours without a terminal"
         assert os.path.getsize(kept) > 100
+        with open(kept + ".messages", "rb") as text:
+            whole = text.read()
+        chat("Tom was", "/save " + broken + "2")
+        with open(broken + "2.messages", "rb") as text:
+            other = text.read()
+        for data, sentence in ((b"", "cut short"), (b"garbage", "no messages of a conversation"), (whole[:-1], "cut short"),
+                               (whole[:20], "cut short"), (whole.replace(b"upon", b"UPON"), "their sum differs"),
+                               (whole.replace(b"\nend 2", b"\nend 3"), "their sum differs"),
+                               (b"user 99999999999999999999\n" + whole, "no messages"),
+                               (other, "another session")):
+            with open(kept + ".messages", "wb") as text:
+                text.write(data)
+            out, err = chat("/load " + kept, "/stats")
+            assert f"cannot read {kept}.messages: " in err and sentence in err and "loaded" not in out, (sentence, out, err)
 
 
 class Terminal:
