@@ -126,7 +126,8 @@ static int check_all(sconce_device *device, const struct cli_list *paths, sconce
   if (r->junit) fputs("</testsuite>\n", r->junit);
   if (r->passed + r->failed == 0 && result == CLI_DONE) fputs("sconce: no case found\n", stderr);
   if (r->json) printf("\n  ], \"passed\": %u, \"failed\": %u}\n", r->passed, r->failed);
-  if (!r->json) printf("%u passed, %u failed\n", r->passed, r->failed);
+  const bool nothing = result != CLI_DONE && r->passed + r->failed == 0; /* that has been told */
+  if (!r->json && !nothing) printf("%u passed, %u failed\n", r->passed, r->failed);
   return r->failed || !r->passed ? CLI_FAILED : result;
 }
 

@@ -19,6 +19,8 @@ struct check {
   struct arena arena; /* paths */
   struct found *found;
   size_t n_found;
+  bool again;      /* the file at hand has lost the device, and is run a second time */
+  uint32_t n_told; /* cases of it that were reported before */
 };
 
 /* ---- finding --------------------------------------------------------------------------------- */
@@ -149,7 +151,10 @@ static sconce_status run_case(struct check *c, const char *folder, sconce_error 
   run.call.max_steps = c->desc->max_steps;
   run.folder = folder;
   sconce_status status = check_case(&run, &why);
-  status = report(c, &run, name, start, status, &why, err);
+  if (status == SCONCE_DEVICE_LOST && !c->again)
+    *err = why;
+  else
+    status = report(c, &run, name, start, status, &why, err);
   check_run_free(&run);
   return status;
 }
@@ -176,6 +181,16 @@ static sconce_status run_golden_cases(struct check *c, struct check_golden *g,
     if (!name) return fail(err, SCONCE_NO_MEMORY, "no memory for a name");
     sconce_status status = loaded;
     if (loaded == SCONCE_OK) status = check_golden_case(g, w.value, &why);
+    if (status == SCONCE_DEVICE_LOST && !c->again) {
+      *err = loaded == SCONCE_OK ? why : load_why;
+      return status;
+    }
+    if (i < c->n_told) { /* before the device was lost */
+      g->run->calls = 0;
+      g->run->worst = (struct check_worst){0};
+      continue;
+    }
+    c->n_told = i + 1;
     TRY(report(c, g->run, name, start, status, loaded == SCONCE_OK ? &why : &load_why, err));
   }
   return SCONCE_OK;
@@ -213,6 +228,22 @@ static sconce_status run_golden(struct check *c, const struct found *f, sconce_e
   return status;
 }
 
+/* A device that is lost in the middle of a file is opened again, and the file run again. One that
+ * is lost twice there has been told as failed, and the next file comes. */
+static sconce_status run_found(struct check *c, const struct found *f, sconce_error *err) {
+  sconce_status status = SCONCE_OK;
+  sconce_error why;
+  c->n_told = 0;
+  for (int again = 0; again < 2; again++) {
+    c->again = again;
+    status = f->pte ? run_golden(c, f, err) : run_case(c, f->path, err);
+    if (status != SCONCE_DEVICE_LOST) return status;
+    if (sconce_device_recover(c->device, &why) != SCONCE_OK)
+      return fail(err, status, "the device is lost, and cannot be opened again: %s", why.text);
+  }
+  return SCONCE_OK;
+}
+
 static sconce_status run_all(struct check *c, sconce_error *err) {
   struct found **all = NULL;
   const sconce_check_desc *desc = c->desc;
@@ -224,8 +255,7 @@ static sconce_status run_all(struct check *c, sconce_error *err) {
     return fail(err, SCONCE_BAD_ARGUMENT,
                 "%s: there is no such folder, and no golden is given for it", desc->path);
   TRY(sorted(c, &all, err));
-  for (size_t i = 0; i < c->n_found; i++)
-    TRY(all[i]->pte ? run_golden(c, all[i], err) : run_case(c, all[i]->path, err));
+  for (size_t i = 0; i < c->n_found; i++) TRY(run_found(c, all[i], err));
   return SCONCE_OK;
 }
 

@@ -60,6 +60,17 @@ def test_wrong_usage():
     assert "'--junit' needs a value" in run(SCONCE, "check", CASES, "--junit", expect=2)[1]
 
 
+def test_a_lost_device_is_one_line_and_the_check_goes_on():
+    whole = [line.split(":")[0] for line in run(SCONCE, "check", "-v", CASES / "right", GOLDENS)[0].splitlines()]
+    lost = 0
+    for steps in ("20", "60", "150", "500"):
+        out, err = run(SCONCE, "check", "-v", CASES / "right", GOLDENS, env={"SCONCE_LOSE_AFTER": steps})
+        assert [line.split(":")[0] for line in out.splitlines()] == whole, (steps, out, err)
+        lost += len(err.splitlines())
+        assert len(err.splitlines()) <= 1 and (not err or "opened again on" in err), (steps, err)
+    assert lost > 1, lost
+
+
 def test_json():
     report = json.loads(run(SCONCE, "check", CASES, "--json", expect=1)[0])
     assert report["passed"] == 4 and report["failed"] == 1 and report["device"]
