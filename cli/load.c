@@ -95,6 +95,14 @@ static sconce_status open_model(struct cli_load *l, const struct cli_load_desc *
   return status;
 }
 
+/* The library says what is wrong in a file; which one it was is known here. */
+static void name_file(const char *path, sconce_error *err) {
+  char text[sizeof err->text];
+  if (strstr(err->text, console_file_name(path))) return;
+  snprintf(text, sizeof text, "%.400s: %.600s", path, err->text);
+  memcpy(err->text, text, sizeof text);
+}
+
 /* The library asks whether a .ptd is missing; here is how to give one. */
 static void add_hint(const struct cli_load_desc *desc, sconce_error *err) {
   const size_t n = strlen(err->text);
@@ -108,6 +116,7 @@ sconce_status cli_load(struct cli_load *l, const struct cli_load_desc *desc, sco
                         .on = !desc->quiet && console_is_terminal(stderr),
                         .start = console_seconds()};
   sconce_status status = cli_open_device(&l->device, desc->device, err);
+  const bool open = status == SCONCE_OK;
   if (status == SCONCE_OK) status = open_model(l, desc, err);
   if (status == SCONCE_OK) status = open_method(l, desc->method, &meter, err);
   if (status == SCONCE_DEVICE_LOST && sconce_device_recover(l->device, err) == SCONCE_OK) {
@@ -115,7 +124,10 @@ sconce_status cli_load(struct cli_load *l, const struct cli_load_desc *desc, sco
     l->method = NULL;
     status = open_method(l, desc->method, &meter, err);
   }
-  if (status != SCONCE_OK) add_hint(desc, err);
+  if (open && status != SCONCE_OK) {
+    name_file(desc->path, err);
+    add_hint(desc, err);
+  }
   return status;
 }
 

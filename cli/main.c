@@ -38,11 +38,43 @@ static void usage(FILE *out) {
         out);
 }
 
+/* How many letters must be put in, taken out or changed to make one of the other. */
+static size_t distance(const char *a, const char *b) {
+  enum { LETTERS = 15 }; /* no verb has more */
+  size_t row[LETTERS + 1];
+  const size_t n = strlen(b) < LETTERS ? strlen(b) : LETTERS;
+  for (size_t k = 0; k <= n; k++) row[k] = k;
+  for (size_t i = 0; a[i] && i < 2 * LETTERS; i++) {
+    size_t before = row[0]++; /* of the row above, one to the left */
+    for (size_t k = 1; k <= n; k++) {
+      const size_t above = row[k], changed = before + (a[i] != b[k - 1]);
+      row[k] = (above < row[k - 1] ? above : row[k - 1]) + 1;
+      if (changed < row[k]) row[k] = changed;
+      before = above;
+    }
+  }
+  return row[n];
+}
+
+static int unknown_verb(const char *word) {
+  enum { MOST = 2 };
+  const char *meant = NULL;
+  size_t best = MOST + 1;
+  for (int i = 0; i < VERBS; i++)
+    if (distance(word, verbs[i].name) < best) {
+      best = distance(word, verbs[i].name);
+      meant = verbs[i].name;
+    }
+  fprintf(stderr, "sconce: unknown verb '%s'", word);
+  if (meant) fprintf(stderr, ", did you mean '%s'?", meant);
+  fputs("; `sconce help` lists them\n", stderr);
+  return CLI_USAGE;
+}
+
 static int run_verb(int argc, char **argv) {
   for (int i = 0; i < VERBS; i++)
     if (!strcmp(argv[0], verbs[i].name)) return verbs[i].run(argc - 1, argv + 1);
-  fprintf(stderr, "sconce: unknown verb '%s'; `sconce help` lists them\n", argv[0]);
-  return CLI_USAGE;
+  return unknown_verb(argv[0]);
 }
 
 static int help(int argc, char **argv) {
@@ -50,7 +82,8 @@ static int help(int argc, char **argv) {
     fprintf(stderr, "sconce: unexpected '%s'; `sconce help VERB` takes one verb\n", argv[1]);
     return CLI_USAGE;
   }
-  if (argc == 1) return run_verb(2, (char *[]){argv[0], (char[]){"--help"}, NULL});
+  if (argc == 1 && strcmp(argv[0], "help") != 0)
+    return run_verb(2, (char *[]){argv[0], (char[]){"--help"}, NULL});
   usage(stdout);
   return CLI_DONE;
 }

@@ -26,11 +26,14 @@ static void print_range(const sconce_tensor *t) {
   if (n_finite < n) printf("  %llu not finite", (unsigned long long)(n - n_finite));
 }
 
+/* The sign of what is no number says nothing. */
+static double unsigned_nan(double v) { return isnan(v) ? fabs(v) : v; }
+
 static void print_first(const sconce_tensor *t) {
   enum { SHOWN = 8 };
   const uint64_t n = cli_numel(t);
   fputs(n ? "\n " : "\n", stdout);
-  for (uint64_t i = 0; i < n && i < SHOWN; i++) printf(" %.6g", cli_element(t, i));
+  for (uint64_t i = 0; i < n && i < SHOWN; i++) printf(" %.6g", unsigned_nan(cli_element(t, i)));
   if (n) puts(n > SHOWN ? " …" : "");
 }
 
@@ -131,8 +134,7 @@ bool outputs_show(sconce_state *state, uint32_t n, const struct outputs_desc *de
     fprintf(stderr, "sconce: cannot make the folder %s: %s\n", desc->folder, strerror(errno));
     return false;
   }
-  if (desc->labels_path &&
-      !(labels = cli_read_file(desc->labels_path, CLI_TEXT_MAX, &size)))
+  if (desc->labels_path && !(labels = cli_read_file(desc->labels_path, CLI_TEXT_MAX, &size)))
     return false;
   bool ok = true;
   for (uint32_t i = 0; i < n && ok; i++) ok = show(state, i, desc, labels);

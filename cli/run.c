@@ -261,6 +261,7 @@ int cli_run(int argc, char **argv) {
   struct options o = {.repeat = "0", .top = "0"};
   const struct cli_option options[] = {
       {"", .list = &o.words},
+      {"-m, --model", "FILE", "the model, as a plain word", .list = &o.words},
       {"--method", "NAME", "which of its methods (default: forward)", .value = &o.method},
       {"--data", "FILE", "a .ptd file with the model's constants; may be repeated",
        .list = &o.data},

@@ -23,10 +23,20 @@ def test_help_of_every_verb():
         assert not any(line != line.rstrip() for line in out.splitlines()), out
 
 
+def test_help_of_help_and_a_model_by_its_option():
+    assert run(SCONCE, "help", "help")[0] == run(SCONCE, "help")[0]
+    add = ROOT / "tests/data/cases/right/add/model.pte"
+    assert run(SCONCE, "run", "-m", add)[0] == run(SCONCE, "run", add)[0] == run(SCONCE, "run", f"--model={add}")[0]
+
+
 def test_wrong_usage_is_2_and_says_what():
     assert "usage: sconce" in run(SCONCE, expect=2)[1]
     cases = {
-        "fly": "unknown verb 'fly'",
+        "fly": "unknown verb 'fly'; `sconce help`",
+        "chta": "unknown verb 'chta', did you mean 'chat'?; `sconce help` lists them",
+        "help inpect": "unknown verb 'inpect', did you mean 'inspect'?",
+        "generate_a_very_long_word_without_an_end": "unknown verb 'generate_a",
+        "run a -m b": "unexpected 'b': one model",
         "help fly": "unknown verb 'fly'",
         "help run chat": "unexpected 'chat'",
         "devices --fly": "unknown option '--fly'",
@@ -100,11 +110,11 @@ def test_a_part_of_a_file_says_what_is_missing():
                 _, err = run(SCONCE, *words, path, expect=1)
                 assert f"the file has {size} bytes: is it cut short?" in err, (words, err)
         _, err = run(SCONCE, "run", ROOT / "tests/data/format/delegated_ext.pte", expect=1)
-        assert "is a .ptd file missing? Give it with --data FILE.ptd" in err, err
+        assert "is a .ptd file missing? Give it with --data FILE.ptd" in err and "format/delegated_ext.pte: " in err, err
         _, err = run(SCONCE, "run", ROOT / "tests/data/cases/right/add/model.pte", "--output-dir", f"{folder}/a/b", expect=1)
         assert f"cannot make the folder {folder}/a/b: No such file or directory" in err, err
-        _, err = run(SCONCE, "check", f"{folder}/none", expect=1)
-        assert "there is no such folder" in err, err
+        out, err = run(SCONCE, "check", f"{folder}/none", expect=1)
+        assert "there is no such folder" in err and out == "" and len(err.splitlines()) == 1, (out, err)
 
 
 def limited(*words, expect=1, stdin=None):

@@ -25,6 +25,12 @@ def test_pages_name_the_passes_that_there_are():
     assert "docs/architecture.md#fused-nodes" in (ROOT / "README.md").read_text()
 
 
+def test_every_page_is_in_the_index():
+    index = (ROOT / "docs/README.md").read_text()
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        assert page.name == "README.md" or f"[{page.name}]({page.name})" in index, page
+
+
 def test_links_lead_somewhere():
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):

@@ -50,6 +50,14 @@ def test_made_up_inputs():
     assert "float32 (0, 6)" in out, out
 
 
+def test_what_is_no_number_has_no_sign():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "x.npy"
+        path.write_bytes(npy("(5,)", [float("nan"), -float("nan"), 1, 2, 3]))
+        out, _ = run(SCONCE, "run", ADD, "--input", f"1={path}")
+        assert "  nan nan 1 2 3 nan nan 1 …" in out and "6 not finite" in out, out
+
+
 def test_npy_in_and_out():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
