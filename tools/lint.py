@@ -93,7 +93,7 @@ def check_banned(path, code):
 def check_sizes(path, code):
     lines = code.split("\n")
     public = path.relative_to(ROOT).parts[0] == "include"  # a header is its own manual
-    limit = 450 if public else 400 if path.suffix == ".h" else 800
+    limit = 480 if public else 400 if path.suffix == ".h" else 800
     if len(lines) > limit:
         finding(path, len(lines), f"{len(lines)} lines, at most {limit}")
     for number, line in enumerate(lines, 1):

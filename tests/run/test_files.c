@@ -223,8 +223,9 @@ static sconce_status far_constants(struct arena *arena, struct write_blob *file,
 
 /* Only what instructions use is read: neither memory nor the disk has the 6 GiB. */
 static void constants_beyond_4_gigabytes(void) {
-  enum { ALL = N_FAR * (N_FAR + 1) / 2, ROOM = 256 << 20 };
-  static const float want[4] = {0.5f + ALL, -1 + 2 * ALL, 2 + 3 * ALL, 4 * ALL};
+  enum { ROOM = 256 << 20 };
+  const float all = (float)(N_FAR * (N_FAR + 1) / 2);
+  const float want[4] = {0.5f + all, -1 + 2 * all, 2 + 3 * all, 4 * all};
   static const float named[4] = {100.5f, 199, 302, 400};
   struct arena arena;
   struct write_blob file = {0};

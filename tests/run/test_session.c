@@ -1,103 +1,8 @@
 /* Sessions on the toy models (logits = token row + position row, no state) and, where keys and
  * values matter, on the shipped stories15M. */
-#include "gpu.h"
-#include "tiny_vocab.h"
+#include "session_fixture.h"
 
 #include "base/utf8.h"
-#include "run/device.h"
-#include "sconce_llm.h"
-
-#define TOY "tests/data/goldens/toy.pte"
-#define TOY_STATIC "tests/data/goldens/toy-static.pte"
-#define STORIES "models/stories15M/stories15M-4w.pte"
-
-/* ---- fixture --------------------------------------------------------------------------------- */
-
-struct fixture {
-  sconce_device *device;
-  sconce_model *model;
-  sconce_method *method;
-  sconce_tokenizer *tokenizer;
-  sconce_session *session;
-};
-
-static sconce_status open_method(struct fixture *f, const char *name,
-                                 const sconce_allocator *allocator, sconce_error *err) {
-  *f = (struct fixture){0};
-  char path[1024];
-  snprintf(path, sizeof path, "%s/%s", SCONCE_SOURCE_DIR, name);
-  sconce_device_desc desc = {0};
-  if (allocator) desc.allocator = *allocator;
-  TRY(sconce_device_open(&f->device, &desc, err));
-  TRY(sconce_model_open(&f->model, f->device, &(sconce_model_desc){.program.path = path}, err));
-  return sconce_method_open(&f->method, f->model, NULL, err);
-}
-
-/* Eight pieces for the toy's eight ids, 4 and 5 are the halves of "é"; then the other bytes, which
- * the toy never says. */
-static sconce_status open_tokenizer(sconce_tokenizer **out, int32_t eos, sconce_error *err) {
-  static const char *const pieces[8] = {"<unk>", "ab", "é", "a", "<0xC3>", "<0xA9>", "b", "日"};
-  struct blob b = {0};
-  bool twice = eos == 4 || eos == 5; /* an end is no byte, so that the byte is needed again */
-  int32_t head[4] = {8 + 254 + twice, -1, eos, 8};
-  blob_add(&b, head, sizeof head);
-  for (unsigned i = 0; i < 8 + 256; i++) {
-    char byte[8];
-    snprintf(byte, sizeof byte, "<0x%02X>", (i - 8) & 255);
-    if ((i == 8 + 0xc3 && eos != 4) || (i == 8 + 0xa9 && eos != 5)) continue;
-    const char *piece = i < 8 ? pieces[i] : byte;
-    int32_t score_and_size[2] = {0, (int32_t)strlen(piece)};
-    blob_add(&b, score_and_size, 8);
-    blob_text(&b, piece);
-  }
-  sconce_status status =
-      sconce_tokenizer_open(out, &(sconce_tokenizer_desc){.data = b.data, .size = b.size}, err);
-  blob_free(&b);
-  return status;
-}
-
-static sconce_status open_session(struct fixture *f, float temperature, uint64_t seed,
-                                  const sconce_allocator *allocator, sconce_error *err) {
-  sconce_session_desc desc = {.model = f->model, .tokenizer = f->tokenizer};
-  desc.sampler.temperature = temperature;
-  desc.sampler.seed = seed;
-  if (allocator) desc.allocator = *allocator;
-  return sconce_session_open(&f->session, &desc, err);
-}
-
-static void close_all(struct fixture *f) {
-  sconce_session_close(f->session);
-  sconce_tokenizer_close(f->tokenizer);
-  sconce_method_close(f->method);
-  sconce_model_close(f->model);
-  if (f->device) {
-    CHECK_EQ(gpu_stats(f->device->gpu)->buffers, 0);
-    CHECK_EQ(gpu_stats(f->device->gpu)->groups, 0);
-    test_note_kernels(f->device->gpu);
-  }
-  sconce_device_close(f->device);
-}
-
-/* A greedy session on a model; with the toy's tokenizer if it is a toy. */
-static bool open_all(struct fixture *f, const char *name) {
-  sconce_error err = {0};
-  CHECK_OK(open_method(f, name, NULL, &err), err);
-  if (f->method && strcmp(name, STORIES) != 0)
-    CHECK_OK(open_tokenizer(&f->tokenizer, -1, &err), err);
-  if (f->method) CHECK_OK(open_session(f, 0, 0, NULL, &err), err);
-  return f->session != NULL;
-}
-
-static void reopen_session(struct fixture *f, float temperature, uint64_t seed) {
-  sconce_error err = {0};
-  sconce_session_close(f->session);
-  f->session = NULL;
-  CHECK_OK(open_session(f, temperature, seed, NULL, &err), err);
-}
-
-static uint32_t position(const struct fixture *f) {
-  return sconce_session_describe(f->session)->position;
-}
 
 /* ---- ids in, logits out ---------------------------------------------------------------------- */
 
@@ -722,73 +627,6 @@ static void nothing_is_compiled_after_the_load_and_little_written(void) {
   close_all(&f);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-static sconce_status decode_around(struct fixture *f, int steps, sconce_error *err) {
-  for (int i = 0; i < steps; i++) {
-    sconce_choice c;
-    TRY(sconce_session_choose(f->session, &c, err));
-    TRY(sconce_session_append(f->session, c.id, err));
-    if (sconce_session_describe(f->session)->position < 8) continue;
-    TRY(sconce_session_rewind(f->session, (uint32_t)i % 5, err));
-    TRY(sconce_session_prompt(f->session, (int32_t[]){1, 5, 2, 3, 6}, 1 + (size_t)i % 5, NULL, NULL,
-                              err));
-  }
-  return SCONCE_OK;
-}
-
-static void a_thousand_steps_allocate_nothing(void) {
-  struct fixture f;
-  sconce_error err = {0};
-  struct test_allocator alloc;
-  test_allocator_init(&alloc, 0);
-  CHECK_OK(open_method(&f, TOY, &alloc.hook, &err), err);
-  if (f.method) CHECK_OK(open_session(&f, 1, 3, &alloc.hook, &err), err);
-  if (f.session) {
-    for (uint32_t n = 7; n > 0; n--) { /* each shape once */
-      CHECK_OK(sconce_session_rewind(f.session, 0, &err), err);
-      CHECK_OK(sconce_session_prompt(f.session, (int32_t[7]){1}, n, NULL, NULL, &err), err);
-    }
-    sconce_stats before, after;
-    sconce_state_stats(sconce_session_state(f.session), &before);
-    uint64_t calls = alloc.calls;
-    CHECK_OK(decode_around(&f, 1000, &err), err);
-    sconce_state_stats(sconce_session_state(f.session), &after);
-    CHECK_EQ(alloc.calls, calls);
-    CHECK_EQ(after.gpu_objects_made, before.gpu_objects_made);
-    CHECK_EQ(after.gpu_kernels, before.gpu_kernels);
-  }
-  close_all(&f);
-  CHECK_EQ(alloc.live, 0);
-}
-
-static sconce_status use(struct fixture *f, const sconce_allocator *allocator, sconce_error *err) {
-  TRY(open_session(f, 1, 3, allocator, err));
-  TRY(sconce_session_prompt(f->session, (int32_t[]){1, 5, 2}, 3, NULL, NULL, err));
-  return decode_around(f, 8, err);
-}
-
-static void every_failing_allocation_is_survived(void) {
-  for (uint64_t n = 1; n < 500; n++) {
-    struct fixture f;
-    sconce_error err = {0};
-    struct test_allocator alloc;
-    test_allocator_init(&alloc, 0);
-    CHECK_OK(open_method(&f, TOY, &alloc.hook, &err), err);
-    alloc.fail_at = alloc.calls + n;
-    sconce_status status = f.method ? use(&f, &alloc.hook, &err) : SCONCE_OK;
-    bool reached = alloc.calls >= alloc.fail_at;
-    if (reached && status != SCONCE_NO_MEMORY)
-      test_fail(__FILE__, __LINE__, "allocation %llu: %s (%s)", (unsigned long long)n,
-                sconce_status_name(status), err.text);
-    if (!reached) CHECK_OK(status, err);
-    close_all(&f);
-    CHECK_EQ(alloc.live, 0);
-    if (!reached || test_failed()) return;
-  }
-  test_fail(__FILE__, __LINE__, "more than 500 allocations");
-}
-
 const struct test suite_session[] = {
     TEST(logits_are_the_goldens),
     TEST(a_static_model_takes_one_id_a_call),
@@ -810,7 +648,5 @@ const struct test suite_session[] = {
     TEST(a_saved_session_goes_on_the_same),
     TEST(the_context_can_be_filled),
     TEST(nothing_is_compiled_after_the_load_and_little_written),
-    TEST(a_thousand_steps_allocate_nothing),
-    TEST(every_failing_allocation_is_survived),
     {0},
 };

@@ -689,13 +689,15 @@ static bool open_again(struct pair *p, bool recovers, sconce_lookup lookup) {
   return p->session[1] != NULL;
 }
 
-/* Wherever the device is lost, the ids are those that they would have been. */
+/* Wherever the device is lost, the ids are those that they would have been. How many steps there are
+ * depends a little on how long they take: a call is cut by time, and guesses are made where they
+ * pay. So the last point may lie behind the end. */
 static void lose_and_recover(sconce_lookup lookup) {
   enum { MANY = 1 << 20, POINTS = 10 };
   struct pair p;
   sconce_error err = {0};
   int32_t want[2][TOLD], got[2][TOLD];
-  uint32_t steps = 0;
+  uint32_t steps = 0, tried = 0, lost = 0;
   if (open_again(&p, false, lookup)) {
     (void)gpu_lose_after(p.device->gpu, MANY);
     CHECK_OK(tell(&p, want, &err), err);
@@ -709,11 +711,15 @@ static void lose_and_recover(sconce_lookup lookup) {
       (void)gpu_lose_after(p.device->gpu, at);
       CHECK_OK(tell(&p, got, &err), err);
       CHECK_SAYS(memcmp(got, want, sizeof got) == 0, "lost at step %u of %u", at, steps);
+      const bool reached = gpu_lose_after(p.device->gpu, 0) == 0;
       for (int k = 0; k < 2; k++)
-        CHECK_EQ(sconce_state_losses(sconce_session_state(p.session[k])), 1);
+        CHECK_EQ(sconce_state_losses(sconce_session_state(p.session[k])), reached);
+      lost += reached;
     }
+    tried++;
     close_pair(&p);
   }
+  if (!test_failed()) CHECK(lost + 1 >= tried && lost > 2);
 }
 
 static void a_lost_device_comes_back(void) {

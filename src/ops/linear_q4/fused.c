@@ -299,61 +299,82 @@ static bool is_one(struct plan *p, const uint32_t *ids, const uint32_t *rows, ui
   return true;
 }
 
-/* Projections of one x as a single product: its parts are handed out by the kernel behind it. */
-static sconce_status emit_join_matrix(struct plan *p, const struct node *n, const struct call *c) {
-  const uint32_t count = c->fusion->n, elem = c->half ? 2 : 4;
-  const struct tensor *parts = tensor_at(p, n->extra[2]);
-  uint32_t ids[4][Q4_MOST], rows[Q4_MOST] = {0}, y[Q4_MOST] = {0, n->extra[0], n->extra[1]};
-  bool fits = parts != NULL;
-  for (uint32_t i = 0; i < count; i++) {
+/* Projections of one x that lie as one product. */
+struct joint {
+  const struct call *c;
+  struct q4_linear first;   /* whose x in halves serves all */
+  uint32_t ids[4][Q4_MOST]; /* weights, scales, norms, biases */
+  uint32_t rows[Q4_MOST], y[Q4_MOST];
+  uint32_t elem, parts; /* bytes of an element; scratch */
+  bool bias;
+};
+
+/* false: they lie apart, or there is no room. */
+static bool read_joint(struct plan *p, const struct node *n, const struct call *c,
+                       struct joint *j) {
+  *j = (struct joint){.c = c, .elem = c->half ? 2 : 4, .parts = n->extra[2]};
+  for (uint32_t i = 0; i < Q4_MOST; i++) j->y[i] = i ? n->extra[i - 1] : 0;
+  bool fits = tensor_at(p, j->parts) != NULL;
+  for (uint32_t i = 0; i < c->fusion->n; i++) {
     const struct node *linear = c->linear[i];
-    ids[0][i] = linear->args[Q4_W];
-    ids[1][i] = linear->extra[0];
-    ids[2][i] = linear->extra[5];
-    ids[3][i] = linear->args[Q4_BIAS];
-    rows[i] = rows_of_weight(p, linear);
-    y[i] = out_id(linear);
-    fits &= may_bind(p, y[i]);
+    j->ids[0][i] = linear->args[Q4_W];
+    j->ids[1][i] = linear->extra[0];
+    j->ids[2][i] = linear->extra[5];
+    j->ids[3][i] = linear->args[Q4_BIAS];
+    j->rows[i] = rows_of_weight(p, linear);
+    j->y[i] = out_id(linear);
+    fits &= may_bind(p, j->y[i]);
   }
-  const bool bias = !arg_is_null(p, c->linear[0], Q4_BIAS);
-  fits = fits && is_one(p, ids[0], rows, count, c->k / 2) &&
-         is_one(p, ids[1], rows, count, (uint64_t)c->groups * elem) &&
-         is_one(p, ids[2], rows, count, 4) && (!bias || is_one(p, ids[3], rows, count, elem));
-  if (!fits || !takes_matrix(p, n, c, q4_kernels) || !takes_matrix(p, n, c, whole_join))
+  j->bias = !arg_is_null(p, c->linear[0], Q4_BIAS);
+  const uint64_t unit[] = {c->k / 2, (uint64_t)c->groups * j->elem, 4, j->elem};
+  for (uint32_t k = 0; k < (j->bias ? 4u : 3u); k++)
+    fits = fits && is_one(p, j->ids[k], j->rows, c->fusion->n, unit[k]);
+  return fits;
+}
+
+/* Rows [m0, m0 + u->m): one kernel, or one for slices of k and one that hands their sums out. */
+static sconce_status emit_joint(struct plan *p, const struct node *n, const struct joint *j,
+                                struct q4_params *u, uint64_t m0) {
+  const struct call *c = j->c;
+  const struct kernel *row = matrix_of(p, n, c, q4_kernels, u->m), *last;
+  const struct operand x = q4_halves_part(p, &j->first, m0, u->m), w = joined(p, j->ids[0][0]);
+  const struct operand scales = joined(p, j->ids[1][0]), norms = joined(p, j->ids[2][0]);
+  const struct operand factors = q4_factors_part(p, &j->first, m0, u->m);
+  struct operand y[Q4_MOST];
+  for (uint32_t i = 0; i < Q4_MOST; i++)
+    y[i] = i < c->fusion->n ? rows_part(p, j->y[i], (uint64_t)j->rows[i] * j->elem, m0, u->m)
+                            : (struct operand){j->y[i]};
+  q4_slice(row, u, tensor_numel_max(tensor_at(p, j->parts)));
+  const uint64_t tiles = q4_tiles_of(row, u->m, u->n) * u->slices;
+  if (u->slices == 1 && !j->bias)
+    return dispatch(p, matrix_of(p, n, c, whole_join, u->m), u, tiles,
+                    OPERANDS(x, w, scales, norms, factors, y[0], y[1], y[2]));
+  TRY(choose(p, n, scaled_join, c->half ? VK_FLOAT16 : VK_FLOAT32, NULL, &last));
+  TRY(dispatch(p, row, u, tiles, OPERANDS(x, w, scales, norms, {j->parts})));
+  return dispatch(
+      p, last, u, div_up((uint64_t)u->n / 4 * u->m, 64),
+      OPERANDS({j->parts}, factors, norms,
+               j->bias ? joined(p, j->ids[3][0]) : (struct operand){j->first.scales, 0, 4}, y[0],
+               y[1], y[2]));
+}
+
+static sconce_status emit_join_matrix(struct plan *p, const struct node *n, const struct call *c) {
+  struct joint j;
+  if (!read_joint(p, n, c, &j) || !takes_matrix(p, n, c, q4_kernels) ||
+      !takes_matrix(p, n, c, whole_join))
     return emit_halved(p, n, c);
-  struct q4_linear l;
-  TRY(emit_first_halves(p, n, c, &l));
+  TRY(emit_first_halves(p, n, c, &j.first));
   struct q4_params u = {.n = c->rows,
                         .cols = c->rows,
                         .k = c->k,
                         .groups = c->groups,
                         .shift = c->shift,
-                        .bias = bias ? 1 + (uint32_t)c->half : 0,
-                        .q_cols = rows[0],
-                        .k_cols = rows[1]};
+                        .bias = j.bias ? 1 + (uint32_t)c->half : 0,
+                        .q_cols = j.rows[0],
+                        .k_cols = j.rows[1]};
   for (uint32_t m0 = 0; m0 < c->m; m0 += u.m) {
     u.m = q4_rows_taken(c->m - m0, c->m);
-    const struct kernel *row = matrix_of(p, n, c, q4_kernels, u.m), *last;
-    const struct operand x = q4_halves_part(p, &l, m0, u.m), w = joined(p, ids[0][0]);
-    const struct operand scales = joined(p, ids[1][0]), norms = joined(p, ids[2][0]);
-    const struct operand factors = q4_factors_part(p, &l, m0, u.m);
-    struct operand out[Q4_MOST];
-    for (uint32_t i = 0; i < Q4_MOST; i++)
-      out[i] = i < count ? rows_part(p, y[i], (uint64_t)rows[i] * elem, m0, u.m)
-                         : (struct operand){y[i]};
-    q4_slice(row, &u, tensor_numel_max(parts));
-    const uint64_t tiles = q4_tiles_of(row, u.m, u.n) * u.slices;
-    if (u.slices == 1 && !bias) {
-      TRY(dispatch(p, matrix_of(p, n, c, whole_join, u.m), &u, tiles,
-                   OPERANDS(x, w, scales, norms, factors, out[0], out[1], out[2])));
-      continue;
-    }
-    TRY(choose(p, n, scaled_join, c->half ? VK_FLOAT16 : VK_FLOAT32, NULL, &last));
-    TRY(dispatch(p, row, &u, tiles, OPERANDS(x, w, scales, norms, {n->extra[2]})));
-    TRY(dispatch(p, last, &u, div_up((uint64_t)u.n / 4 * u.m, 64),
-                 OPERANDS({n->extra[2]}, factors, norms,
-                          bias ? joined(p, ids[3][0]) : (struct operand){l.scales, 0, 4}, out[0],
-                          out[1], out[2])));
+    TRY(emit_joint(p, n, &j, &u, m0));
   }
   return SCONCE_OK;
 }
