@@ -14,6 +14,7 @@
 #include "graph/constant_set.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct life {
@@ -25,11 +26,13 @@ struct life {
 struct planner {
   struct graph *g;
   struct life *lives;   /* by value; of roots only */
-  uint32_t *busy_until; /* by buffer: last time that it is used */
   uint32_t *last_write; /* by value: the last node that writes it */
   bool jumps;           /* then nobody knows which is the last */
   uint32_t n_times;
-  uint32_t transients;           /* the first transient buffer: all others come before it */
+  uint32_t *ending; /* by time: the first buffer in use up to then, or NO_VALUE */
+  uint32_t *after;  /* by buffer: the next of such a chain, or the next that is free */
+  uint32_t *freed;  /* room to sort a chain */
+  uint32_t first_free, last_free;
   struct constant_set constants; /* that have buffers */
   sconce_error *err;
 };
@@ -259,26 +262,56 @@ static sconce_status place_owned(struct planner *p, uint32_t id) {
   return SCONCE_OK;
 }
 
-/* The free buffer that has been idle longest; it grows if it must. */
+/* ---- transients ------------------------------------------------------------------------------ */
+
+static int by_number(const void *a, const void *b) {
+  const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* What was in use up to `time` is free: behind those that are free for longer, in their order. */
+static void set_free(struct planner *p, uint32_t time) {
+  uint32_t n = 0;
+  for (uint32_t b = p->ending[time]; b != NO_VALUE; b = p->after[b]) p->freed[n++] = b;
+  if (n > 1) qsort(p->freed, n, sizeof *p->freed, by_number);
+  for (uint32_t i = 0; i < n; i++) {
+    *(p->last_free == NO_VALUE ? &p->first_free : &p->after[p->last_free]) = p->freed[i];
+    p->last_free = p->freed[i];
+    p->after[p->last_free] = NO_VALUE;
+  }
+}
+
+/* The free buffer that has been idle longest and is large enough; else the one that has been idle
+ * longest, which grows. Files of any size are planned in time that grows with them, so only so many
+ * are looked at: real graphs have some hundred. */
+static uint32_t take_free(struct planner *p, uint64_t size) {
+  enum { LOOKS = 1024 };
+  const struct graph *g = p->g;
+  uint32_t best = NO_VALUE, before_best = NO_VALUE, before = NO_VALUE, b = p->first_free;
+  for (int looks = 0; b != NO_VALUE && looks < LOOKS; looks++, before = b, b = p->after[b]) {
+    const uint64_t has = g->buffers[b].size;
+    if (has > 8 * size && size > 65536) continue; /* a small tensor leaves a large one free */
+    if (best != NO_VALUE && has < size) continue;
+    best = b;
+    before_best = before;
+    if (has >= size) break;
+  }
+  if (best == NO_VALUE) return NO_VALUE;
+  *(before_best == NO_VALUE ? &p->first_free : &p->after[before_best]) = p->after[best];
+  if (p->last_free == best) p->last_free = before_best;
+  return best;
+}
+
 static void place_transient(struct planner *p, uint32_t id) {
   struct graph *g = p->g;
-  struct tensor *t = &g->values[id].tensor;
   const struct life *life = &p->lives[id];
-  uint64_t size = buffer_size(life->size);
-  uint32_t best = UINT32_MAX;
-  for (uint32_t i = p->transients; i < g->n_buffers; i++) {
-    const struct buffer *b = &g->buffers[i];
-    if (p->busy_until[i] >= life->first) continue;
-    if (b->size > 8 * size && size > 65536) continue; /* a small tensor leaves a large one free */
-    if (best == UINT32_MAX || (b->size >= size) > (g->buffers[best].size >= size) ||
-        ((b->size >= size) == (g->buffers[best].size >= size) &&
-         p->busy_until[i] < p->busy_until[best]))
-      best = i;
-  }
-  if (best == UINT32_MAX) best = add_buffer(p, BUFFER_TRANSIENT, size, id);
-  if (g->buffers[best].size < size) g->buffers[best].size = size;
-  p->busy_until[best] = life->last;
-  t->buffer = best;
+  const uint64_t size = buffer_size(life->size);
+  uint32_t buffer = take_free(p, size);
+  if (buffer == NO_VALUE) buffer = add_buffer(p, BUFFER_TRANSIENT, size, id);
+  if (g->buffers[buffer].size < size) g->buffers[buffer].size = size;
+  p->after[buffer] = p->ending[life->last];
+  p->ending[life->last] = buffer;
+  g->values[id].tensor.buffer = buffer;
 }
 
 /* Roots in the order of their first use, scratch included; values are chained by that time. */
@@ -286,8 +319,13 @@ static sconce_status place_all(struct planner *p) {
   struct graph *g = p->g;
   uint32_t *head = arena_new(&g->arena, uint32_t, p->n_times);
   uint32_t *next = arena_new(&g->arena, uint32_t, g->n_values);
-  if (!head || !next) return fail(p->err, SCONCE_NO_MEMORY, "no memory to place tensors");
-  for (uint32_t i = 0; i < p->n_times; i++) head[i] = NO_VALUE;
+  p->ending = arena_new(&g->arena, uint32_t, p->n_times);
+  p->after = arena_new(&g->arena, uint32_t, g->n_values);
+  p->freed = arena_new(&g->arena, uint32_t, g->n_values);
+  if (!head || !next || !p->ending || !p->after || !p->freed)
+    return fail(p->err, SCONCE_NO_MEMORY, "no memory to place tensors");
+  for (uint32_t i = 0; i < p->n_times; i++) head[i] = p->ending[i] = NO_VALUE;
+  p->first_free = p->last_free = NO_VALUE;
   for (uint32_t id = 0; id < g->n_values; id++) {
     if (g->values[id].kind != VK_TENSOR || g->values[id].tensor.root != id) continue;
     bool used = p->lives[id].first <= p->lives[id].last;
@@ -300,9 +338,10 @@ static sconce_status place_all(struct planner *p) {
       head[p->lives[id].first] = id;
     }
   }
-  p->transients = g->n_buffers;
-  for (uint32_t time = 0; time < p->n_times; time++)
+  for (uint32_t time = 0; time < p->n_times; time++) {
+    if (time > 0) set_free(p, time - 1);
     for (uint32_t id = head[time]; id != NO_VALUE; id = next[id]) place_transient(p, id);
+  }
   return SCONCE_OK;
 }
 
@@ -311,9 +350,7 @@ sconce_status memory_plan(struct graph *g, sconce_error *err) {
   TRY(join_views(&p));
   TRY(find_lives(&p));
   g->buffers = arena_new(&g->arena, struct buffer, g->n_values);
-  p.busy_until = arena_new(&g->arena, uint32_t, g->n_values);
-  if (!g->buffers || !p.busy_until)
-    return fail(err, SCONCE_NO_MEMORY, "no memory for %u buffers", g->n_values);
+  if (!g->buffers) return fail(err, SCONCE_NO_MEMORY, "no memory for %u buffers", g->n_values);
   TRY(place_all(&p));
   for (uint32_t id = 0; id < g->n_values; id++) {
     if (g->values[id].kind != VK_TENSOR) continue;

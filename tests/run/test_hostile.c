@@ -9,6 +9,8 @@
 #include "run/device.h"
 #include "write/write.h"
 
+#include <time.h>
+
 /* ---- files ----------------------------------------------------------------------------------- */
 
 static const int32_t four[] = {4}, none[] = {0};
@@ -359,8 +361,17 @@ static void small_files_get_a_sentence_or_an_answer(void) {
   CHECK_EQ(peak.live, 0);
 }
 
-/* 60,000 live values took 11 seconds when each was compared with every other. */
+/* 60,000 live values took 11 seconds when each was compared with every other, and 5 when each was
+ * with every buffer; now 0.3 s of processor time in a release, 0.7 s under sanitizers. The limits
+ * are for slow machines; the processor's time is that of all threads, and does not count what
+ * others do. */
 static void many_live_values_are_planned_fast(void) {
+  enum { LIVE = 60000 };
+#ifdef NDEBUG
+  const double most = 2;
+#else
+  const double most = 4;
+#endif
   struct arena arena;
   struct span file = {0};
   sconce_error err = {0};
@@ -368,16 +379,17 @@ static void many_live_values_are_planned_fast(void) {
   sconce_model *model = NULL;
   sconce_method *method = NULL;
   arena_init(&arena, NULL);
-  CHECK_OK(many_live(&arena, 8000, 4, &file, &err), err);
+  CHECK_OK(many_live(&arena, LIVE, 4, &file, &err), err);
   REQUIRE_OK(sconce_device_open(&device, NULL, &err), err);
-  const sconce_model_desc desc = {.program = {.data = file.data, .size = file.size}};
+  const sconce_model_desc desc = {.program = {.data = file.data, .size = file.size},
+                                  .max_nodes = 2 * LIVE + 100};
   CHECK_OK(sconce_model_open(&model, device, &desc, &err), err);
-  const uint64_t start = os_clock_ns();
+  const clock_t start = clock();
   if (model) CHECK_OK(sconce_method_begin(&method, model, NULL, &err), err);
   sconce_progress p;
   if (method) CHECK_OK(sconce_method_poll(method, &p, &err), err);
-  const double seconds = (double)(os_clock_ns() - start) * 1e-9;
-  CHECK_SAYS(seconds < 10, "%.1f s", seconds);
+  const double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+  CHECK_SAYS(seconds < most, "%.1f s", seconds);
   sconce_method_close(method);
   sconce_model_close(model);
   sconce_device_close(device);
