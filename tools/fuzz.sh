@@ -1,5 +1,7 @@
 #!/bin/sh
 # Runs fuzz targets on their seeds: tools/fuzz.sh [SECONDS for all together, default 60] [TARGET]…
+# Where none is named and there would be less than 15 seconds for each, it is as many as have them,
+# others every day.
 # New inputs go to build/fuzz/corpus, findings to build/fuzz/found-*. Fails on the first finding.
 # Targets that run on a device take a software one, or what VK_ICD_FILENAMES names.
 set -eu
@@ -8,7 +10,17 @@ export ASAN_OPTIONS="${ASAN_OPTIONS:-quarantine_size_mb=4:detect_stack_use_after
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- $(ls fuzz/fuzz_*.c | sed 's|fuzz/fuzz_||; s|\.c$||')
+if [ $# -eq 0 ]; then
+  set -- $(ls fuzz/fuzz_*.c | sed 's|fuzz/fuzz_||; s|\.c$||')
+  n=$((seconds / 15 > 0 ? seconds / 15 : 1))
+  if [ $n -lt $# ]; then
+    past=$(($(date -u +%s) / 86400 * n % $#))
+    for target in "$@"; do # the day's first to the end, then those before it
+      if [ $past -gt 0 ]; then past=$((past - 1)) before="${before-} $target"; else after="${after-} $target"; fi
+    done
+    set -- $(echo ${after-} ${before-} | cut -d ' ' -f "1-$n")
+  fi
+fi
 each=$((seconds / $# > 0 ? seconds / $# : 1))
 for target in "$@"; do
   name=fuzz_$target
