@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Turns every .wgsl file below SRC into C: its text, its parameter struct, its bindings.
 
-usage: pack.py SRC OUT
+usage: pack.py SRC OUT [TEXT]
 
 A shader is a real WGSL file. This script reads three things from it and nothing else:
   // uses: grid attn_rows       libraries to append: files without an entry point, beside the shader or in src/wgsl
@@ -9,7 +9,8 @@ A shader is a real WGSL file. This script reads three things from it and nothing
                                 use a library <name>_params, which becomes `struct <name>_params`
   @group(0) @binding(i) var<…>  becomes the kernel's binding kinds
 so that host and shader cannot drift apart. OUT gets <kernel>.wgsl.h for each kernel, <name>_params.wgsl.h and wgsl.c.
-The embedded text has no comments and no blanks around its lines; SCONCE_WGSL_DIR reads the files as they are.
+The embedded text has no comments and no blanks around its lines; SCONCE_WGSL_DIR reads the files as they are. A file
+that contains TEXT is left empty: for a build whose devices never have what it asks for.
 """
 
 import pathlib
@@ -78,6 +79,8 @@ def bindings(path, code):
 
 
 def c_string(text):
+    if len(sys.argv) > 3 and sys.argv[3] in without_comments(text):
+        return '    ""'
     lines = (line.strip() for line in without_comments(text).splitlines())
     quoted = (line.replace("\\", "\\\\").replace('"', '\\"') for line in lines if line)
     return "\n".join(f'    "{line}\\n"' for line in quoted)

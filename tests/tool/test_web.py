@@ -46,16 +46,16 @@ def sections(data):
 
 
 def test_size():
-    """A quarter of a megabyte with every operator, shader, tokenizer and chat template: it must not grow unseen."""
+    """With every operator, shader, tokenizer and chat template; it must not grow unseen: a hundredth above what it was."""
     data = (package() / "sconce.wasm").read_bytes()
     plain = (ROOT / "build/web/plain.wasm").read_bytes()
     packed = len(gzip.compress(data, 9))
     table = ", ".join(f"{name} {size:,}" for name, size in sections(plain).items())
-    assert len(data) <= 285_000, f"{len(data):,} bytes; unpacked: {table}"
-    assert packed <= 285_000, f"{packed:,} bytes gzipped; unpacked: {table}"
-    assert len(plain) <= 950_000, f"{len(plain):,} bytes unpacked: {table}"
+    assert len(data) <= 282_700, f"{len(data):,} bytes; unpacked: {table}"
+    assert packed <= 282_500, f"{packed:,} bytes gzipped; unpacked: {table}"
+    assert len(plain) <= 952_700, f"{len(plain):,} bytes unpacked: {table}"
     scripts = sum(len(path.read_bytes()) for path in PACKAGE.glob("*.js"))
-    assert scripts <= 72_000, f"{scripts:,} bytes of JavaScript"
+    assert scripts <= 78_300, f"{scripts:,} bytes of JavaScript"
 
 
 def test_layout_of_structs_is_checked():
