@@ -406,15 +406,13 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_state_wait(sconce_state *state, sco
 SCONCE_API void sconce_state_cancel(sconce_state *state);
 
 /* Output i of the last call that was waited for, with its live dims; the data is valid until the
- * next begin or wait, and NULL if the output stayed on the device. */
+ * next begin or wait. It is NULL if the output stayed on the device, until fetch has waited for all
+ * of them; they can be fed still, and the tokens that were chosen are gone. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_state_output(sconce_state *state, uint32_t i,
                                                           sconce_tensor *out, sconce_error *err);
-/* Brings outputs that stayed on the device to the host after all: waits, and then output has their
- * data. They can still be fed; tokens that were chosen are gone. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_state_fetch(sconce_state *state, sconce_error *err);
 /* What the last call waited for chose, one for each row; as long as an output; NULL: nothing. */
 SCONCE_API const int32_t *sconce_state_tokens(const sconce_state *state, uint32_t *n);
-
 /* Puts KV caches and other buffers back to their initial values. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_state_reset(sconce_state *state, sconce_error *err);
 
