@@ -405,9 +405,8 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_state_poll(sconce_state *state, boo
 SCONCE_API SCONCE_CHECK sconce_status sconce_state_wait(sconce_state *state, sconce_error *err);
 SCONCE_API void sconce_state_cancel(sconce_state *state);
 
-/* Output i of the last call that was waited for, with its live dims; the data is valid until the
- * next begin or wait. It is NULL if the output stayed on the device, until fetch has waited for all
- * of them; they can be fed still, and the tokens that were chosen are gone. */
+/* Output i of the last call waited for, with its live dims; the data is valid until the next begin
+ * or wait, and NULL while the output is on the device alone: fetch waits for all of them. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_state_output(sconce_state *state, uint32_t i,
                                                           sconce_tensor *out, sconce_error *err);
 SCONCE_API SCONCE_CHECK sconce_status sconce_state_fetch(sconce_state *state, sconce_error *err);
@@ -415,7 +414,6 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_state_fetch(sconce_state *state, sc
 SCONCE_API const int32_t *sconce_state_tokens(const sconce_state *state, uint32_t *n);
 /* Puts KV caches and other buffers back to their initial values. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_state_reset(sconce_state *state, sconce_error *err);
-
 SCONCE_API uint32_t sconce_state_losses(const sconce_state *state); /* how often it was remade */
 /* Everything that a call may change and a later one may see, as bytes. */
 SCONCE_API size_t sconce_state_size(const sconce_state *state);
