@@ -59,22 +59,25 @@ fn some(base: u32, first: u32, end: u32, step: u32, squares: bool, middle: f32) 
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) local: u32) {
   let g = grid_group(group, groups);
-  let item = select(g * WG + local, g, GROUP);
-  if (item >= p.n * p.parts) {
-    return;
-  }
-  let base = base_of(item % p.n);
-  let first = item / p.n * p.each;
-  let end = min(p.count, first + p.each);
-  let n = f32(end - first);
   if (GROUP) {
-    let middle = group_add(some(base, first + local, end, WG, false, 0.0), local) / n;
-    let squares = group_add(some(base, first + local, end, WG, true, middle), local);
-    if (local == 0u) {
-      stats[item] = vec2<f32>(middle, squares);
+    if (g < p.n * p.parts) {
+      let base = base_of(g % p.n);
+      let first = g / p.n * p.each;
+      let end = min(p.count, first + p.each);
+      let middle = group_add(some(base, first + local, end, WG, false, 0.0), local) / f32(end - first);
+      let squares = group_add(some(base, first + local, end, WG, true, middle), local);
+      if (local == 0u) {
+        stats[g] = vec2<f32>(middle, squares);
+      }
     }
   } else {
-    let middle = some(base, first, end, 1u, false, 0.0) / n;
-    stats[item] = vec2<f32>(middle, some(base, first, end, 1u, true, middle));
+    let item = g * WG + local;
+    if (item < p.n * p.parts) {
+      let base = base_of(item % p.n);
+      let first = item / p.n * p.each;
+      let end = min(p.count, first + p.each);
+      let middle = some(base, first, end, 1u, false, 0.0) / f32(end - first);
+      stats[item] = vec2<f32>(middle, some(base, first, end, 1u, true, middle));
+    }
   }
 }

@@ -11,20 +11,22 @@ const GROUP = true;
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) local: u32) {
   let g = grid_group(group, groups);
-  let item = select(g * WG + local, g, GROUP);
-  if (item >= p.numel * p.parts) {
-    return;
-  }
-  let base = kept_base(item % p.numel);
-  let first = item / p.numel * p.each;
-  let end = min(p.count, first + p.each);
   if (GROUP) {
-    let best = shared_best(partial(base, first + local, end, WG), local);
-    if (local == 0u) {
-      parts[item] = vec2<u32>(bitcast<u32>(best.value), best.at);
+    if (g < p.numel * p.parts) {
+      let first = g / p.numel * p.each;
+      let end = min(p.count, first + p.each);
+      let best = shared_best(partial(kept_base(g % p.numel), first + local, end, WG), local);
+      if (local == 0u) {
+        parts[g] = vec2<u32>(bitcast<u32>(best.value), best.at);
+      }
     }
   } else {
-    let best = partial(base, first, end, 1u);
-    parts[item] = vec2<u32>(bitcast<u32>(best.value), best.at);
+    let item = g * WG + local;
+    if (item < p.numel * p.parts) {
+      let first = item / p.numel * p.each;
+      let end = min(p.count, first + p.each);
+      let best = partial(kept_base(item % p.numel), first, end, 1u);
+      parts[item] = vec2<u32>(bitcast<u32>(best.value), best.at);
+    }
   }
 }

@@ -32,7 +32,7 @@ fn partial(line: u32, start: u32, end: u32, offset: u32, step: u32, seen: bool, 
   return r;
 }
 
-fn base_of(most: f32) -> f32 { return select(most, 0.0, most < -3.4028235e38); }
+fn base_of(most: f32) -> f32 { return select(most, 0.0, most < -3.4028234e38); }
 
 fn shared_value(mine: f32, local: u32, seen: bool) -> f32 {
   workgroupBarrier(); // the last values have been read
@@ -53,21 +53,25 @@ fn shared_value(mine: f32, local: u32, seen: bool) -> f32 {
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) local: u32) {
   let g = grid_group(group, groups);
-  let item = select(g * WG + local, g, GROUP);
-  if (item >= p.lines * p.parts) {
-    return;
-  }
-  let line = item % p.lines;
-  let start = item / p.lines * p.each;
-  let end = min(p.size, start + p.each);
   if (GROUP) {
-    let most = shared_value(partial(line, start, end, local, WG, false, 0.0), local, false);
-    let sum = shared_value(partial(line, start, end, local, WG, true, base_of(most)), local, true);
-    if (local == 0u) {
-      stats[item] = vec2<f32>(most, sum);
+    if (g < p.lines * p.parts) {
+      let line = g % p.lines;
+      let start = g / p.lines * p.each;
+      let end = min(p.size, start + p.each);
+      let most = shared_value(partial(line, start, end, local, WG, false, 0.0), local, false);
+      let sum = shared_value(partial(line, start, end, local, WG, true, base_of(most)), local, true);
+      if (local == 0u) {
+        stats[g] = vec2<f32>(most, sum);
+      }
     }
   } else {
-    let most = partial(line, start, end, 0u, 1u, false, 0.0);
-    stats[item] = vec2<f32>(most, partial(line, start, end, 0u, 1u, true, base_of(most)));
+    let item = g * WG + local;
+    if (item < p.lines * p.parts) {
+      let line = item % p.lines;
+      let start = item / p.lines * p.each;
+      let end = min(p.size, start + p.each);
+      let most = partial(line, start, end, 0u, 1u, false, 0.0);
+      stats[item] = vec2<f32>(most, partial(line, start, end, 0u, 1u, true, base_of(most)));
+    }
   }
 }
