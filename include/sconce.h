@@ -20,9 +20,7 @@
  * are called on it alone. Opening a method compiles on threads of its own, but with no_threads.
  *
  * Descriptors: zero-initialise them; a zero field means its default.
- *
- * Versions before 1.0: a change of the second number may change anything; a change of the third
- * only adds functions, and leaves every struct of this header as it is. */
+ * Before 1.0 the second number may change anything, the third adds functions and nothing else. */
 #ifndef SCONCE_H
 #define SCONCE_H
 
@@ -49,14 +47,12 @@ extern "C" {
 #else
 #define SCONCE_CHECK
 #endif
-
 #define SCONCE_VERSION_MAJOR 0
 #define SCONCE_VERSION_MINOR 2
 #define SCONCE_VERSION_PATCH 0
 #define SCONCE_VERSION "0.2.0"
 
-/* The version of the library that is linked, which may differ from the header's: as text, and as
- * 10,000 major + 100 minor + patch. */
+/* Of the library that is linked, which may be another; 10,000 major + 100 minor + patch. */
 SCONCE_API const char *sconce_version(void);
 SCONCE_API uint32_t sconce_version_number(void);
 
@@ -393,9 +389,9 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_state_run(sconce_state *state, cons
                                                        sconce_error *err);
 /* The same in parts: begin submits, poll asks (*done), wait waits, cancel gives up. Up to
  * SCONCE_CALLS_MAX calls may be begun before the first is waited for: the device works through them
- * in order, poll and wait are about the oldest, cancel about all of them. A call of more than some
- * 100 ms is sent in pieces, two ahead of the device, while somebody polls or waits for it; nothing
- * waits for more than those, and cancel drops the others. */
+ * in order, poll and wait are about the oldest, cancel about all of them. Polls and waits also send
+ * what begin did not: what follows a condition that only the device knows, and the pieces of a call
+ * of more than some 100 ms, two ahead of the device; cancel drops what was not sent. */
 enum { SCONCE_CALLS_MAX = 4 };
 SCONCE_API SCONCE_CHECK sconce_status sconce_state_begin(sconce_state *state,
                                                          const sconce_call *call,

@@ -47,6 +47,7 @@ void gpu_close(struct gpu *gpu);
 /* The device's lock. Blocking functions release it while they wait, so that another thread can work
  * meanwhile; whoever calls one finds things changed that others share. The allocator and the log
  * are called with the lock held, and must not come back here. */
+bool gpu_may_wait(const struct gpu *gpu); /* false: blocking functions fail */
 void gpu_lock(struct gpu *gpu);
 void gpu_unlock(struct gpu *gpu);
 

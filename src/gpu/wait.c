@@ -46,8 +46,12 @@ enum {
   LOST_PATIENCE_NS = 500000000, /* after a loss callbacks are still delivered */
 };
 
+bool gpu_may_wait(const struct gpu *gpu) {
+  return !gpu->no_blocking && !gpu->api.flavour->never_blocks;
+}
+
 static sconce_status may_block(const struct gpu *gpu, sconce_error *err) {
-  if (!gpu->no_blocking && !gpu->api.flavour->never_blocks) return SCONCE_OK;
+  if (gpu_may_wait(gpu)) return SCONCE_OK;
   return fail(err, SCONCE_UNSUPPORTED, "nothing may wait here: begin and poll instead");
 }
 

@@ -148,13 +148,18 @@ uint64_t exec_state_size(const struct exec *x) {
   return size;
 }
 
-static sconce_status read_back(struct exec *x, struct gpu_read *read, uint32_t buffer,
-                               uint64_t offset, uint64_t size, uint8_t *out, sconce_error *err) {
+static sconce_status read_begin(struct exec *x, struct gpu_read *read, uint32_t buffer,
+                                uint64_t offset, uint64_t size, sconce_error *err) {
   struct gpu_copy copy = {
       .from = x->buffers[buffer], .from_offset = offset, .to = read, .size = size};
   TRY(gpu_submit(x->gpu, &(struct gpu_batch){.copies = &copy, .n_copies = 1}, err));
+  return gpu_read_begin(read, err);
+}
+
+static sconce_status read_back(struct exec *x, struct gpu_read *read, uint32_t buffer,
+                               uint64_t offset, uint64_t size, uint8_t *out, sconce_error *err) {
   const void *data;
-  TRY(gpu_read_begin(read, err));
+  TRY(read_begin(x, read, buffer, offset, size, err));
   TRY(gpu_read_wait(read, &data, err));
   memcpy(out, data, (size_t)size);
   gpu_read_end(read);
@@ -506,7 +511,7 @@ sconce_status exec_take(struct exec *x, sconce_error *err) {
   return SCONCE_OK;
 }
 
-sconce_status exec_part(struct exec *x, uint32_t value, void *out, sconce_error *err) {
+sconce_status exec_part_begin(struct exec *x, uint32_t value, sconce_error *err) {
   const struct tensor *t = &x->graph->values[value].tensor;
   uint64_t size = tensor_nbytes(t);
   if (size == 0 || size > HOST_READ_MAX)
@@ -516,7 +521,18 @@ sconce_status exec_part(struct exec *x, uint32_t value, void *out, sconce_error 
   TRY(send(x, splits_of(x), NULL, 0, err));
   let_go(x);
   if (!x->part) TRY(gpu_read_open(x->gpu, HOST_READ_MAX, &x->part, err));
-  return read_back(x, x->part, t->buffer, 0, round_up(size, 4), out, err);
+  return read_begin(x, x->part, t->buffer, 0, round_up(size, 4), err);
+}
+
+sconce_status exec_part_poll(struct exec *x, uint32_t value, void *out, bool block, bool *done,
+                             sconce_error *err) {
+  const void *data;
+  TRY(block ? gpu_read_wait(x->part, &data, err) : gpu_read_poll(x->part, &data, err));
+  *done = data != NULL;
+  if (!*done) return SCONCE_OK;
+  memcpy(out, data, (size_t)tensor_nbytes(&x->graph->values[value].tensor));
+  gpu_read_end(x->part);
+  return SCONCE_OK;
 }
 
 /* After a call has been sent, or given up, the next one starts from its first node. */
@@ -649,6 +665,8 @@ void exec_cancel(struct exec *x) {
     *f = (struct flight){.outcomes = f->outcomes};
   }
   x->n_running = 0;
+  gpu_read_close(x->part);
+  x->part = NULL;
   end_finished(x);
   call_over(x);
 }

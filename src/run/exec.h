@@ -104,10 +104,12 @@ SCONCE_CHECK sconce_status exec_feed(struct exec *x, uint32_t input, const struc
                                      uint32_t output, sconce_error *err);
 /* Takes what graph_plan has planned before it plans on; a long call is sent on the way. */
 SCONCE_CHECK sconce_status exec_take(struct exec *x, sconce_error *err);
-/* The same; then runs all of it and reads a tensor's live elements back into `out`: for a
- * scalar that only the device knows. `out` has HOST_READ_MAX bytes. exec_begin then goes on behind
- * them. */
-SCONCE_CHECK sconce_status exec_part(struct exec *x, uint32_t value, void *out, sconce_error *err);
+/* The same; then runs all of it and begins to read a tensor's live elements: for a scalar that only
+ * the device knows. Once poll, with the same value, has put them into `out` (HOST_READ_MAX bytes)
+ * exec_begin goes on behind them. */
+SCONCE_CHECK sconce_status exec_part_begin(struct exec *x, uint32_t value, sconce_error *err);
+SCONCE_CHECK sconce_status exec_part_poll(struct exec *x, uint32_t value, void *out, bool block,
+                                          bool *done, sconce_error *err);
 /* After graph_plan: binds what is new, writes what changed, submits, begins the readback. Up to
  * EXEC_FLIGHTS calls may run; the device works through them in order. */
 SCONCE_CHECK sconce_status exec_begin(struct exec *x, const struct take *take, sconce_error *err);

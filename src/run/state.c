@@ -148,7 +148,7 @@ void state_take_down(sconce_state *s) {
   if (s->exec.gpu) exec_free(&s->exec);
   graph_free(&s->graph);
   arena_init(&s->graph.arena, &s->method->arena.allocator);
-  s->done = s->drawn = false;
+  s->done = s->drawn = s->pending = s->asked = false;
   s->losses += !s->down;
   s->down = true;
 }
@@ -173,9 +173,11 @@ sconce_status state_bring_back(sconce_state *s, sconce_error *err) {
 
 uint32_t sconce_state_losses(const sconce_state *s) { return s ? s->losses : 0; }
 
+static sconce_status settle_locked(sconce_state *s, sconce_error *err);
+
 static sconce_status check_idle(const sconce_state *s, sconce_error *err) {
-  if (s->exec.n_running == 0) return SCONCE_OK;
-  return fail(err, SCONCE_BAD_ARGUMENT, "%u calls are running", s->exec.n_running);
+  if (s->exec.n_running == 0 && !s->pending) return SCONCE_OK;
+  return fail(err, SCONCE_BAD_ARGUMENT, "%u calls are running", s->exec.n_running + s->pending);
 }
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
@@ -268,6 +270,7 @@ sconce_status sconce_state_set_input(sconce_state *s, uint32_t i, const sconce_t
   TRY(check_up(s, err));
   if (i >= s->graph.n_inputs)
     return fail(err, SCONCE_BAD_ARGUMENT, "input %u of %u", i, s->graph.n_inputs);
+  if (s->pending) TRY(settle_locked(s, err));
   struct border *b = &s->inputs[i];
   struct value *v = &s->graph.values[b->value];
   if (v->kind != VK_TENSOR) {
@@ -396,32 +399,60 @@ static sconce_status plan(sconce_state *s, const sconce_call *call, sconce_error
   return graph_plan(&s->graph, err);
 }
 
-/* A scalar or a condition that only the device knows splits the call: run what is planned, read it,
- * plan on. */
-static sconce_status plan_behind(sconce_state *s, sconce_error *err) {
-  struct tensor *t = &s->graph.values[s->graph.wanted].tensor;
+/* A scalar or a condition that only the device knows splits the call: what is planned runs. */
+static sconce_status ask(sconce_state *s, sconce_error *err) {
   log_write(&s->method->model->device->log, SCONCE_LOG_INFO,
             "a scalar is computed on the device: the call waits for it");
   if (!s->elements) s->elements = arena_alloc(&s->arena, HOST_READ_MAX, 1, 8);
   if (!s->elements) return fail(err, SCONCE_NO_MEMORY, "no memory for a scalar");
-  TRY(exec_part(&s->exec, s->graph.wanted, s->elements, err));
+  TRY(exec_part_begin(&s->exec, s->graph.wanted, err));
+  s->asked = true;
+  return SCONCE_OK;
+}
+
+/* Once the elements are there the plan goes on. Who may not wait looks again with the next poll. */
+static sconce_status plan_behind(sconce_state *s, bool block, bool *there, sconce_error *err) {
+  struct tensor *t = &s->graph.values[s->graph.wanted].tensor;
+  *there = block || s->asked;
+  if (!s->asked) TRY(ask(s, err));
+  if (!*there) return SCONCE_OK;
+  TRY(exec_part_poll(&s->exec, s->graph.wanted, s->elements, block, there, err));
+  if (!*there) return SCONCE_OK;
+  s->asked = false;
   t->host = s->elements;
   sconce_status status = graph_plan(&s->graph, err);
   t->host = NULL; /* the next tensor's elements go there too */
   return status;
 }
 
-/* The rest of a call: behind jumps, and behind what the host must read. */
-static sconce_status plan_on(sconce_state *s, sconce_error *err) {
-  while (!graph_is_whole(&s->graph)) {
+/* The rest of a call: behind jumps, and behind what the host must read. Without `block` it stops,
+ * and is pending, where the device has not told yet. */
+static sconce_status plan_rest(sconce_state *s, bool block, sconce_error *err) {
+  bool there = true;
+  while (there && !graph_is_whole(&s->graph)) {
     if (s->graph.wanted != NO_VALUE) {
-      TRY(plan_behind(s, err));
+      TRY(plan_behind(s, block, &there, err));
     } else {
       TRY(exec_take(&s->exec, err));
       TRY(graph_plan(&s->graph, err));
     }
   }
+  s->pending = !there;
   return SCONCE_OK;
+}
+
+static void forget_call(sconce_state *s) {
+  graph_rollback(&s->graph);
+  exec_give_up(&s->exec);
+  s->pending = s->asked = false;
+}
+
+static sconce_status plan_on(sconce_state *s, bool block, sconce_error *err) {
+  const uint64_t from = os_clock_ns();
+  sconce_status status = plan_rest(s, block, err);
+  s->plan_ns += os_clock_ns() - from;
+  if (status != SCONCE_OK) forget_call(s);
+  return status;
 }
 
 static sconce_status write_inputs(sconce_state *s, sconce_error *err) {
@@ -436,34 +467,60 @@ static sconce_status write_inputs(sconce_state *s, sconce_error *err) {
   return SCONCE_OK;
 }
 
-static sconce_status start(sconce_state *s, const sconce_call *call, sconce_error *err) {
+static sconce_status start(sconce_state *s, const sconce_call *call, bool block,
+                           sconce_error *err) {
+  const uint64_t from = os_clock_ns();
   graph_begin(&s->graph);
   sconce_status status = plan(s, call, err);
   if (status == SCONCE_OK) status = write_inputs(s, err);
-  if (status == SCONCE_OK) status = plan_on(s, err);
-  if (status != SCONCE_OK) {
-    graph_rollback(&s->graph);
-    exec_give_up(&s->exec);
-  }
+  s->plan_ns += os_clock_ns() - from;
+  if (status == SCONCE_OK) return plan_on(s, block, err);
+  forget_call(s);
   return status;
+}
+
+static sconce_status submit(sconce_state *s, sconce_error *err) {
+  sconce_status status = exec_begin(&s->exec, &s->take, err);
+  if (status != SCONCE_OK) graph_rollback(&s->graph);
+  return status;
+}
+
+/* A call that was begun is planned on and, when all of it is, submitted. */
+static sconce_status go_on(sconce_state *s, bool block, sconce_error *err) {
+  s->done = false;
+  TRY(plan_on(s, block, err));
+  return s->pending ? SCONCE_OK : submit(s, err);
+}
+
+/* What comes behind a pending call, or would change what it reads, waits for its plan. */
+static sconce_status settle(sconce_state *s, sconce_error *err) {
+  if (!s->pending) return SCONCE_OK;
+  if (!gpu_may_wait(gpu_of(s)))
+    return fail(err, SCONCE_BAD_ARGUMENT, "the call before is still being planned: poll it first");
+  sconce_status status = go_on(s, true, err);
+  if (status != SCONCE_OK) error_prefix(err, "the call before: ");
+  return status;
+}
+
+static sconce_status settle_locked(sconce_state *s, sconce_error *err) {
+  sconce_error local;
+  LOCKED(gpu_of(s), settle(s, err ? err : &local));
 }
 
 static sconce_status begin(sconce_state *s, const sconce_call *call, sconce_error *err) {
   TRY(check_up(s, err));
+  TRY(settle(s, err));
   if (s->exec.n_running == SCONCE_CALLS_MAX)
     return fail(err, SCONCE_BAD_ARGUMENT, "%d calls are running", SCONCE_CALLS_MAX);
   TRY(check_draw(s, call, err));
   if (call->feed_token) TRY(feed_token(s, err));
-  const uint64_t from = os_clock_ns();
   s->graph.max_steps = call->max_steps ? call->max_steps : STEPS_MAX;
-  TRY(start(s, call, err)); /* else the last call's outputs stay */
-  s->plan_ns += os_clock_ns() - from;
+  TRY(start(s, call, false, err)); /* else the last call's outputs stay */
   s->done = false;
-  const struct take take = {.nothing = call->keep_outputs,
-                            .last_rows = call->last_rows,
-                            .token = call->draw ? s->method->draw.token : NO_VALUE};
-  sconce_status status = exec_begin(&s->exec, &take, err);
-  if (status != SCONCE_OK) graph_rollback(&s->graph);
+  s->take = (struct take){.nothing = call->keep_outputs,
+                          .last_rows = call->last_rows,
+                          .token = call->draw ? s->method->draw.token : NO_VALUE};
+  sconce_status status = s->pending ? SCONCE_OK : submit(s, err);
   s->calls += status == SCONCE_OK;
   s->drawn = status == SCONCE_OK && call->draw;
   return status;
@@ -478,6 +535,10 @@ sconce_status sconce_state_begin(sconce_state *s, const sconce_call *call, sconc
 
 static sconce_status finish(sconce_state *s, bool block, bool *done, sconce_error *err) {
   TRY(check_up(s, err));
+  *done = false;
+  /* Those before it are over by the time that the device can tell. */
+  if (s->pending && s->exec.n_running == 0) TRY(go_on(s, block, err));
+  if (s->pending && s->exec.n_running == 0) return SCONCE_OK;
   uint64_t from = os_clock_ns();
   TRY(exec_poll(&s->exec, block, done, err));
   if (block) s->wait_ns += os_clock_ns() - from;
@@ -502,6 +563,7 @@ void sconce_state_cancel(sconce_state *s) {
   if (!s) return;
   gpu_lock(gpu_of(s));
   exec_cancel(&s->exec);
+  if (s->pending) forget_call(s);
   gpu_unlock(gpu_of(s));
   s->done = false;
 }
@@ -612,7 +674,7 @@ void sconce_state_stats(const sconce_state *s, sconce_stats *out) {
 sconce_status state_start_for_clock(sconce_state *s, sconce_error *err) {
   TRY(check_up(s, err));
   TRY(check_idle(s, err));
-  TRY(start(s, &(sconce_call){0}, err));
+  TRY(start(s, &(sconce_call){0}, true, err));
   s->done = false;
   return SCONCE_OK;
 }

@@ -27,7 +27,10 @@ struct sconce_state {
   struct border *inputs, *outputs;
   void *elements;                   /* of a tensor that scalars are read from */
   void *side;                       /* room for the largest input while it is converted */
-  bool drawn;                       /* the call begun last chooses a token */
+  struct take take;                 /* of the call begun last */
+  bool pending;                     /* …which is not planned to its end: the device must tell */
+  bool asked;                       /* …and was asked for what the graph wants */
+  bool drawn;                       /* …which chooses a token */
   bool done;                        /* outputs of the last call can be read */
   uint64_t calls, plan_ns, wait_ns; /* see sconce_call_times */
   uint32_t losses;                  /* see sconce_state_losses */

@@ -254,7 +254,9 @@ static sconce_status run_planned(struct op_test *t, sconce_error *err) {
     uint8_t elements[64] = {0};
     if (tensor_nbytes_max(wanted) > sizeof elements)
       return fail(err, SCONCE_UNSUPPORTED, "a test whose host reads many bytes");
-    TRY(exec_part(&t->exec, value, elements, err));
+    bool there;
+    TRY(exec_part_begin(&t->exec, value, err));
+    TRY(exec_part_poll(&t->exec, value, elements, true, &there, err));
     wanted->host = elements;
     TRY(graph_plan(&t->graph, err));
     wanted->host = NULL;

@@ -2,6 +2,7 @@
 #include "base/arena.h"
 #include "examples.h"
 #include "gpu.h"
+#include "run/device.h"
 #include "sconce.h"
 #include "write/write.h"
 
@@ -17,13 +18,18 @@ struct opened {
   sconce_state *state;
 };
 
-static void open_bytes(struct opened *o, struct span bytes) {
+static void open_on(struct opened *o, struct span bytes) {
   sconce_error err = {0};
   const sconce_model_desc desc = {.program = {.data = bytes.data, .size = bytes.size}};
-  REQUIRE_OK(sconce_device_open(&o->device, NULL, &err), err);
   CHECK_OK(sconce_model_open(&o->model, o->device, &desc, &err), err);
   if (o->model) CHECK_OK(sconce_method_open(&o->method, o->model, NULL, &err), err);
   if (o->method) CHECK_OK(sconce_state_open(&o->state, o->method, &err), err);
+}
+
+static void open_bytes(struct opened *o, struct span bytes) {
+  sconce_error err = {0};
+  REQUIRE_OK(sconce_device_open(&o->device, NULL, &err), err);
+  open_on(o, bytes);
 }
 
 static void open_built(struct opened *o, build *make) {
@@ -246,8 +252,108 @@ static void a_loop_without_an_end(void) {
   close_all(&o);
 }
 
+/* ---- calls in parts -------------------------------------------------------------------------- */
+
+/* As on a browser's page: what would wait fails. */
+static void never_wait(sconce_device *device) {
+  struct gpu *fresh = NULL;
+  sconce_error err = {0};
+  bool done = false;
+  REQUIRE_OK(gpu_open_begin(&fresh, &(struct gpu_desc){.no_blocking = true}, &err), err);
+  while (!done && !test_failed()) CHECK_OK(gpu_open_poll(fresh, &done, &err), err);
+  gpu_close(device->gpu);
+  device->gpu = fresh;
+}
+
+static sconce_status set_first(sconce_state *s, float first, sconce_error *err) {
+  const float data[3] = {first, 1, -5};
+  const sconce_tensor x = {SCONCE_FLOAT32, 1, {3}, data, sizeof data};
+  return sconce_state_set_input(s, 0, &x, err);
+}
+
+static sconce_status poll_to_the_end(sconce_state *s, uint32_t *polls, sconce_error *err) {
+  *polls = 0;
+  for (bool done = false; !done; (*polls)++) TRY(sconce_state_poll(s, &done, err));
+  return SCONCE_OK;
+}
+
+static void check_first(sconce_state *s, float want) {
+  sconce_tensor y = {0};
+  sconce_error err = {0};
+  CHECK_OK(sconce_state_output(s, 0, &y, &err), err);
+  if (y.data) CHECK_NEAR(((const float *)y.data)[0], want, 0);
+}
+
+/* Seven times the device says whether the loop goes on: polls plan what follows. */
+static void a_poll_goes_on_where_begin_may_not_wait(void) {
+  const sconce_call few = {.max_steps = 200};
+  struct opened o = {0};
+  struct span bytes = {0};
+  sconce_error err = {0};
+  uint32_t polls;
+  arena_init(&o.arena, NULL);
+  CHECK_OK(build_while(&o.arena, &bytes, &err), err);
+  REQUIRE_OK(sconce_device_open(&o.device, NULL, &err), err);
+  never_wait(o.device);
+  open_on(&o, bytes);
+  if (o.state) {
+    CHECK_OK(set_first(o.state, 1, &err), err);
+    CHECK_OK(sconce_state_begin(o.state, NULL, &err), err);
+    CHECK_FAILS(sconce_state_begin(o.state, NULL, &err), SCONCE_BAD_ARGUMENT, err,
+                "the call before is still being planned: poll it first");
+    CHECK_FAILS(set_first(o.state, 5, &err), SCONCE_BAD_ARGUMENT, err, "still being planned");
+    CHECK_FAILS(sconce_state_reset(o.state, &err), SCONCE_BAD_ARGUMENT, err, "1 calls are running");
+    CHECK_OK(poll_to_the_end(o.state, &polls, &err), err);
+    CHECK(polls >= 7);
+    check_first(o.state, 128);
+    CHECK_EQ(submits_of(&o), 8);
+    CHECK_OK(set_first(o.state, -1, &err), err); /* without an end */
+    CHECK_OK(sconce_state_begin(o.state, &few, &err), err);
+    CHECK_FAILS(poll_to_the_end(o.state, &polls, &err), SCONCE_UNSUPPORTED, err,
+                "the call takes more than 200 steps");
+    CHECK_OK(set_first(o.state, 3, &err), err);
+    CHECK_OK(sconce_state_begin(o.state, NULL, &err), err);
+    sconce_state_cancel(o.state);
+    CHECK_FAILS(poll_to_the_end(o.state, &polls, &err), SCONCE_BAD_ARGUMENT, err, "nothing");
+    CHECK_OK(set_first(o.state, 60, &err), err);
+    CHECK_OK(sconce_state_begin(o.state, NULL, &err), err);
+    CHECK_OK(poll_to_the_end(o.state, &polls, &err), err);
+    check_first(o.state, 120);
+    CHECK_OK(sconce_state_begin(o.state, NULL, &err), err); /* closed while it is being planned */
+  }
+  close_all(&o);
+}
+
+/* Where one may wait, the next call can be set and begun at once. */
+static void calls_behind_one_that_the_device_decides(void) {
+  struct opened o;
+  sconce_error err = {0};
+  open_built(&o, build_while);
+  if (o.state) {
+    for (int i = 0; i < 3; i++) {
+      CHECK_OK(set_first(o.state, (float)(1 + 2 * i), &err), err);
+      CHECK_OK(sconce_state_begin(o.state, NULL, &err), err);
+    }
+    static const float want[] = {128, 192, 160}; /* of 1, 3 and 5 */
+    for (int i = 0; i < 3; i++) {
+      CHECK_OK(sconce_state_wait(o.state, &err), err);
+      check_first(o.state, want[i]);
+    }
+    CHECK_OK(set_first(o.state, -1, &err), err);
+    CHECK_OK(sconce_state_begin(o.state, &(sconce_call){.max_steps = 200}, &err), err);
+    CHECK_FAILS(set_first(o.state, 1, &err), SCONCE_UNSUPPORTED, err,
+                "the call before: the call takes more than 200 steps");
+    CHECK_OK(set_first(o.state, 1, &err), err);
+    CHECK_OK(sconce_state_run(o.state, NULL, &err), err);
+    check_first(o.state, 128);
+  }
+  close_all(&o);
+}
+
 const struct test suite_flow[] = {TEST(a_branch_that_the_host_decides),
                                   TEST(a_loop_over_rows),
                                   TEST(a_loop_that_the_device_decides),
                                   TEST(a_loop_without_an_end),
+                                  TEST(a_poll_goes_on_where_begin_may_not_wait),
+                                  TEST(calls_behind_one_that_the_device_decides),
                                   {0}};
