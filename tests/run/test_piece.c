@@ -192,40 +192,50 @@ static void *resize(void *user, void *block, size_t old_size, size_t size) {
   return NULL;
 }
 
-static void a_prompt_stops_between_submits(void) {
+/* true: it was. A device's first pieces need memory for fences, unless the device is quicker. */
+static bool is_cancelled(const int32_t *prompt, size_t n) {
   sconce_error err = {0};
   sconce_device *device;
   sconce_model *model = NULL;
   sconce_session *s = NULL;
-  int32_t prompt[24] = {1}, out[2] = {0};
-  for (int i = 1; i < 24; i++) prompt[i] = 400 + 31 * i;
-  REQUIRE_OK(sconce_device_open(&device, &(sconce_device_desc){.allocator = {resize, NULL}}, &err),
-             err);
+  bool cancelled = false;
+  const sconce_device_desc desc = {.allocator = {resize, NULL}};
+  CHECK_OK(sconce_device_open(&device, &desc, &err), err);
+  if (!device) return false;
   device->piece_ns = SMALLEST;
   CHECK_OK(sconce_model_open(&model, device, &(sconce_model_desc){.program.path = STORIES}, &err),
            err);
-  const sconce_session_desc desc = {.model = model, .lookup = SCONCE_LOOKUP_OFF};
-  for (int whole = 0; whole < 2 && model; whole++) { /* the first needs memory for fences */
-    CHECK_OK(sconce_session_open(&s, &desc, &err), err);
-    if (!s) break;
-    if (!whole) {
-      to_cancel = s;
-      CHECK_FAILS(sconce_session_prompt(s, prompt, 24, NULL, NULL, &err), SCONCE_CANCELLED, err,
-                  "cancelled at position 0");
-      to_cancel = NULL;
-      const struct exec *x = &sconce_session_state(s)->exec;
-      CHECK(x->submits >= 2 && x->submits < x->n_dispatches / 2);
-    }
-    sconce_choice c = {0};
-    CHECK_OK(sconce_session_prompt(s, prompt, 24, NULL, NULL, &err), err);
+  const sconce_session_desc one = {.model = model, .lookup = SCONCE_LOOKUP_OFF};
+  if (model) CHECK_OK(sconce_session_open(&s, &one, &err), err);
+  if (s) {
+    sconce_choice c = {0}, want = {0};
+    to_cancel = s;
+    const sconce_status status = sconce_session_prompt(s, prompt, n, NULL, NULL, &err);
+    to_cancel = NULL;
+    cancelled = status == SCONCE_CANCELLED;
+    CHECK(cancelled ? strstr(err.text, "cancelled at position 0") != NULL : status == SCONCE_OK);
+    const struct exec *x = &sconce_session_state(s)->exec;
+    if (cancelled) CHECK(x->submits >= 2 && x->submits < x->n_dispatches / 2);
+    if (cancelled) CHECK_OK(sconce_session_prompt(s, prompt, n, NULL, NULL, &err), err);
     CHECK_OK(sconce_session_choose(s, &c, &err), err);
-    out[whole] = c.id;
-    sconce_session_close(s);
+    CHECK_OK(sconce_session_rewind(s, 0, &err), err); /* the same, whole */
+    CHECK_OK(sconce_session_prompt(s, prompt, n, NULL, NULL, &err), err);
+    CHECK_OK(sconce_session_choose(s, &want, &err), err);
+    CHECK_EQ(c.id, want.id);
   }
-  CHECK_EQ(out[0], out[1]);
   test_note_kernels(device->gpu);
+  sconce_session_close(s);
   sconce_model_close(model);
   sconce_device_close(device);
+  return cancelled;
+}
+
+static void a_prompt_stops_between_submits(void) {
+  int32_t prompt[24] = {1};
+  for (int i = 1; i < 24; i++) prompt[i] = 400 + 31 * i;
+  bool cancelled = false;
+  for (int i = 0; i < 8 && !cancelled && !test_failed(); i++) cancelled = is_cancelled(prompt, 24);
+  CHECK(cancelled);
 }
 
 const struct test suite_piece[] = {
