@@ -65,7 +65,7 @@ void try_plan_with(const uint8_t *data, size_t size, const uint8_t *ptd, size_t 
   struct draw draw;
   struct rehearsal calls;
   if (!ptd_set_match(&m->data, &m->pte, &err) && !program_graph(&g, m, &method, &draw, &err) &&
-      !rehearse(&g, &draw, find_dynamic(&g, &method), &calls, &err))
+      !rehearse(&g, &draw, find_dynamic(&g, &method), false, &calls, &err))
     for (uint32_t k = 1; k <= 2; k++)
       if (call(&g, k, &err) != SCONCE_OK) graph_rollback(&g);
   graph_free(&g);
