@@ -5,11 +5,13 @@ struct Pooled {
   rest: i32,
 }
 fn pool_begin(first: u32) -> Pooled { return Pooled(0, 0); }
+// Vulkan leaves the remainder of a negative number open, and NVIDIA's is another one.
+fn remainder(v: i32, divisor: i32) -> i32 { return v - v / divisor * divisor; }
 fn pool_settle(value: i32, rest: i32, divisor: i32) -> Pooled {
-  return Pooled(value + rest / divisor, rest % divisor);
+  return Pooled(value + rest / divisor, remainder(rest, divisor));
 }
 fn pool_add(a: Pooled, v: i32, at: u32, divisor: i32) -> Pooled {
-  return pool_settle(a.value + v / divisor, a.rest + v % divisor, divisor);
+  return pool_settle(a.value + v / divisor, a.rest + remainder(v, divisor), divisor);
 }
 fn pool_join(a: Pooled, b: Pooled) -> Pooled {
   return Pooled(a.value + b.value, a.rest + b.rest); // at most WG rests
