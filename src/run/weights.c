@@ -154,11 +154,16 @@ void weights_give_back(struct weights *w, struct weight *weight) {
 enum { STEP = 4 << 20, POLL_NS = 5000000, FENCES = 4 };
 
 void load_init(struct load *l, struct weights *w, struct weight **todo, uint32_t n) {
-  *l = (struct load){.weights = w, .todo = todo, .n = n};
+  *l = (struct load){.weights = w, .todo = todo};
   arena_init(&l->scratch, w->allocator);
-  for (uint32_t i = 0; i < n; i++)
-    for (uint32_t k = 0; k < todo[i]->n_parts && !todo[i]->there; k++)
-      l->bytes_all += todo[i]->parts[k].bytes.size;
+  w->loads++;
+  for (uint32_t i = 0; i < n; i++) {
+    struct weight *weight = todo[i];
+    if (weight->there || weight->load == w->loads) continue; /* caches begin with the same bytes */
+    weight->load = w->loads;
+    todo[l->n++] = weight;
+    for (uint32_t k = 0; k < weight->n_parts; k++) l->bytes_all += weight->parts[k].bytes.size;
+  }
 }
 
 void load_free(struct load *l) {

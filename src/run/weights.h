@@ -16,6 +16,7 @@ struct weights {
   struct source *sources; /* by extent.file; NULL: all bytes are in memory */
   struct weight **slots;
   uint32_t n_slots, n; /* n_slots: 0 or a power of two */
+  uint64_t loads;
 };
 
 struct weight {
@@ -23,8 +24,9 @@ struct weight {
   struct gpu_buffer *buffer;
   uint64_t hash, size;
   uint32_t users;
-  bool initial; /* contents that states start with: no buffer where they are all zero */
-  bool there;   /* its bytes are on the device */
+  bool initial;  /* contents that states start with: no buffer where they are all zero */
+  bool there;    /* its bytes are on the device */
+  uint64_t load; /* the last one that has it to do */
   uint32_t n_parts;
   struct weight_part *parts;
 };

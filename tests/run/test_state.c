@@ -394,6 +394,7 @@ static void open_by_hand(struct bench *b, unsigned polls, sconce_method **out) {
   for (p.done = false; *out && polls && !p.done && !test_failed(); polls--) {
     CHECK_OK(sconce_method_poll(*out, &p, &b->err), b->err);
     CHECK(p.bytes_done <= p.bytes_all && p.kernels_done <= p.kernels_all);
+    if (p.done) CHECK_EQ(p.bytes_done, p.bytes_all);
     if (!p.done && !hand_in(b, &p, &b->file)) os_sleep_ns(500000); /* kernels are being compiled */
   }
 }
