@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Draws tokens per second over depth: what `sconce bench -o json` measured, beside anchors.
+"""Draws tokens per second over depth, or over the length of a prompt: what `sconce bench -o json` measured, beside
+anchors.
 
-usage: plot.py [-a anchors.json] -o out.svg results.json...
+usage: plot.py [--prompts] [-a anchors.json] -o out.svg results.json...
 
 Results: files of `sconce bench -m model.pte -p 0 -d 0,512,2048,8000 -o json`; the decoding rows (`tg`) of all of them
-make one line. Anchors: {"title": ..., "anchors": [{"name": ..., "tokens_per_s": {depth: number}}]}. Depths are spread
-evenly, in their order: most of the range would else be between the last two.
+make one line. With --prompts, of `-p 128,512,2048 -n 0`: the prompts (`pp`) at depth 0. Anchors: {"title": ...,
+"anchors": [{"name": ..., "tokens_per_s": {depth or length: number}}]}. Depths are spread evenly, in their order: most
+of the range would else be between the last two.
 """
 
 import argparse
@@ -21,16 +23,19 @@ COLOURS = ["#d9730d", "#3b82c4", "#2f9e6e", "#a86cc1", "#c2557a", "#8a8a3a"]
 GREY = "#808080"
 
 
-def measured(files):
-    """Depth -> tokens per second of the decoding rows; of a depth that comes twice the last one counts."""
+def measured(files, prompts):
+    """Depth or length -> tokens per second of the rows; of one that comes twice the last one counts."""
     points = {}
     for name in files:
         with open(name, encoding="utf-8") as file:
             for row in json.load(file)["results"]:
-                if row["test"] == "tg":
+                if prompts and row["test"] == "pp" and row["depth"] == 0:
+                    points[int(row["tokens"])] = float(row["tokens_per_s"])
+                elif not prompts and row["test"] == "tg":
                     points[int(row["depth"])] = float(row["tokens_per_s"])
     if not points:
-        raise SystemExit("plot.py: no decoding results (\"test\": \"tg\") in " + ", ".join(files))
+        kind = 'prompts at depth 0 ("test": "pp")' if prompts else 'decoding results ("test": "tg")'
+        raise SystemExit(f"plot.py: no {kind} in " + ", ".join(files))
     return points
 
 
@@ -54,7 +59,8 @@ def number(value):
 
 
 class Chart:
-    def __init__(self, lines):
+    def __init__(self, lines, axis):
+        self.axis = axis
         self.depths = sorted({depth for _, points in lines for depth in points})
         most = max(value for _, points in lines for value in points.values())
         self.step = step_of(most)
@@ -78,7 +84,7 @@ class Chart:
             x = self.x(depth)
             yield f'<text class="tick" x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{depth:,}</text>'
         yield (f'<text class="axis" x="{(LEFT + WIDTH - RIGHT) / 2:.1f}" y="{HEIGHT - 12}" text-anchor="middle">'
-               "tokens in the context before</text>")
+               f"{self.axis}</text>")
         yield (f'<text class="axis" transform="translate(16 {(TOP + HEIGHT - BOTTOM) / 2:.1f}) rotate(-90)" '
                'text-anchor="middle">tokens/s, one sequence</text>')
 
@@ -113,9 +119,9 @@ def legend(lines, colours):
         x += 34 + 7 / 12 * size * len(name)
 
 
-def draw(title, lines):
+def draw(title, lines, axis="tokens in the context before"):
     """The whole file. lines: (name, {depth: tokens per second}), ours first."""
-    chart = Chart(lines)
+    chart = Chart(lines, axis)
     colours = {name: COLOURS[i % len(COLOURS)] for i, (name, _) in enumerate(lines)}
     labels = {depth: chart.labels_at(depth, lines) for depth in chart.depths}
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-size="12" '
@@ -134,10 +140,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-a", "--anchors")
     parser.add_argument("-o", "--output", required=True)
+    parser.add_argument("--prompts", action="store_true")
     parser.add_argument("results", nargs="+")
     options = parser.parse_args()
     title, anchors = read_anchors(options.anchors)
-    text = draw(title, [(OURS, measured(options.results)), *anchors])
+    lines = [(OURS, measured(options.results, options.prompts)), *anchors]
+    text = draw(title, lines, "tokens of the prompt") if options.prompts else draw(title, lines)
     with open(options.output, "w", encoding="utf-8") as file:
         file.write(text)
 

@@ -17,7 +17,7 @@ def results(*points):
     return {"model": "m", "results": [{"test": "pp", "tokens": 8, "depth": 0, "tokens_per_s": 9999, "sd": 0}, *rows]}
 
 
-def plot(files, anchors=None, expect=0):
+def plot(files, anchors=None, expect=0, more=()):
     """The drawing as XML, of files with these contents."""
     with tempfile.TemporaryDirectory() as folder:
         names = []
@@ -25,7 +25,7 @@ def plot(files, anchors=None, expect=0):
             names.append(Path(folder) / f"{i}.json")
             names[-1].write_text(json.dumps(content))
         options = ["-a", names.pop()] if anchors else []
-        _, err = run("python3", PLOT, *options, "-o", Path(folder) / "x.svg", *names, expect=expect)
+        _, err = run("python3", PLOT, *more, *options, "-o", Path(folder) / "x.svg", *names, expect=expect)
         return err if expect else ET.parse(Path(folder) / "x.svg").getroot()
 
 
@@ -48,6 +48,14 @@ def test_one_line_each_and_gaps_stay_gaps():
     assert other[0][0] == ours[0][0] and other[1][0] == ours[2][0], "depths stand in one column"
     assert ours[0][1] < ours[1][1] < ours[2][1] and other[0][1] < ours[0][1], "more is higher"
     assert all(0 < x < 760 and 50 < y < 360 for line in (other, ours) for x, y in line)
+
+
+def test_prompts_over_their_length():
+    rows = [{"test": "pp", "tokens": n, "depth": d, "tokens_per_s": v, "sd": 0} for n, d, v in ((128, 0, 50), (512, 0, 60), (128, 9, 7))]
+    root = plot([{"results": [*rows, *results((0, 40))["results"][1:]]}], more=["--prompts"])
+    shown = texts(root)
+    assert {"tokens of the prompt", "128", "512", "50", "60"} <= set(shown) and not {"7", "40"} & set(shown[-4:]), shown
+    assert len(points(root)[0]) == 2
 
 
 def test_labels_of_a_depth_do_not_touch():
