@@ -18,6 +18,8 @@
 #define INT_ROW(NAME, RESULT) ROW(NAME "_i32", RESULT, OF_I32, "use=quad_i32 use=unary_int")
 /* Tables: a literal outside functions lives as long as the program. */
 #define FLOATS(NAME, RESULT) ((const struct kernel[]){FLOAT_ROWS(NAME, RESULT, ""), {0}})
+/* Where a device's function makes a number of what is none, as SwiftShader's exp and log do. */
+#define PASSING(NAME, RESULT) FLOATS(NAME, "select(" RESULT ",x,is_nan(x))")
 #define NUMBERS(NAME, RESULT)                                                                      \
   ((const struct kernel[]){FLOAT_ROWS(NAME, RESULT, ""), INT_ROW(NAME, RESULT), {0}})
 /* Of integers nothing is left to round. */
@@ -154,10 +156,10 @@ static sconce_status emit_gelu(struct plan *p, const struct node *n) {
 #define NEGATED(NAME, PORTABLE, TABLE) UNARY(NAME, PORTABLE, NEGATION, 2, TABLE)
 
 const struct op ops_unary[] = {
-    OF_ONE("aten.sigmoid.default", "aten::sigmoid.out", FLOATS("sigmoid", "sigmoid(x)")),
+    OF_ONE("aten.sigmoid.default", "aten::sigmoid.out", PASSING("sigmoid", "sigmoid(x)")),
     OF_ONE("aten.abs.default", "aten::abs.out", NUMBERS("abs", "abs(x)")),
-    OF_ONE("aten.exp.default", "aten::exp.out", FLOATS("exp", "exp(x)")),
-    OF_ONE("aten.exp2.default", "aten::exp2.out", FLOATS("exp2", "exp2(x)")),
+    OF_ONE("aten.exp.default", "aten::exp.out", PASSING("exp", "exp(x)")),
+    OF_ONE("aten.exp2.default", "aten::exp2.out", PASSING("exp2", "exp2(x)")),
     OF_ONE("aten.sqrt.default", "aten::sqrt.out", FLOATS("sqrt", "sqrt(x)")),
     OF_ONE("aten.rsqrt.default", "aten::rsqrt.out", FLOATS("rsqrt", "inverseSqrt(x)")),
     OF_ONE("aten.sin.default", "aten::sin.out", ANGLES("sin", "sin(small(x))")),
@@ -180,14 +182,15 @@ const struct op ops_unary[] = {
              FLOATS("leaky_relu", "select(a*x,x,x>zero)")),
     /* alpha, scale, input_scale */
     UNARY("aten.elu.default", "aten::elu.out", WITH_NUMBERS, 5,
-          FLOATS("elu", "b*select(a*exp_less_one(c*x),x,x>zero)")),
-    OF_ONE("aten.log.default", "aten::log.out", FLOATS("log", "logarithm(x)")),
-    OF_ONE("aten.log2.default", "aten::log2.out", FLOATS("log2", "logarithm(x)*1.442695")),
-    OF_ONE("aten.log1p.default", "aten::log1p.out", FLOATS("log1p", "log_of_one_more(x)")),
-    OF_ONE("aten.expm1.default", "aten::expm1.out", FLOATS("expm1", "exp_less_one(x)")),
+          PASSING("elu", "b*select(a*exp_less_one(c*x),x,x>zero)")),
+    OF_ONE("aten.log.default", "aten::log.out", PASSING("log", "logarithm(x)")),
+    OF_ONE("aten.log2.default", "aten::log2.out", PASSING("log2", "logarithm(x)*1.442695")),
+    OF_ONE("aten.log1p.default", "aten::log1p.out",
+           PASSING("log1p", "select(log_of_one_more(x),not_a_number(),x<vec4<f32>(-1.0))")),
+    OF_ONE("aten.expm1.default", "aten::expm1.out", PASSING("expm1", "exp_less_one(x)")),
     OF_ONE("aten.sign.default", "aten::sign.out", NUMBERS("sign", "signum(x)")),
     OF_ONE("aten.sinh.default", "aten::sinh.out", FLOATS("sinh", "hyperbolic_sine(x)")),
-    OF_ONE("aten.cosh.default", "aten::cosh.out", FLOATS("cosh", "cosh(x)")),
+    OF_ONE("aten.cosh.default", "aten::cosh.out", PASSING("cosh", "cosh(x)")),
     OF_ONE("aten.asin.default", "aten::asin.out", FLOATS("asin", "arc_sine(x)")),
     OF_ONE("aten.acos.default", "aten::acos.out", FLOATS("acos", "arc_cosine(x)")),
     OF_ONE("aten.atan.default", "aten::atan.out", FLOATS("atan", "arc_tangent(x)")),
@@ -195,7 +198,7 @@ const struct op ops_unary[] = {
     OF_ONE("aten.acosh.default", "aten::acosh.out", FLOATS("acosh", "area_cosine(x)")),
     OF_ONE("aten.atanh.default", "aten::atanh.out", FLOATS("atanh", "area_tangent(x)")),
     OF_ONE("aten.erf.default", "aten::erf.out", FLOATS("erf", "erf(x)")),
-    OF_ONE("aten.log10.default", "aten::log10.out", FLOATS("log10", "logarithm(x)*0.4342945")),
+    OF_ONE("aten.log10.default", "aten::log10.out", PASSING("log10", "logarithm(x)*0.4342945")),
     WITH_ONE("aten.hardshrink.default", NULL, FLOATS("hardshrink", "select(x,zero,abs(x)<=a)")),
     OF_ONE("aten.hardsigmoid.default", NULL, FLOATS("hardsigmoid", "hardsigmoid(x)")),
     OF_ONE("aten.tan.default", "aten::tan.out", ANGLES("tan", "tan(small(x))")),

@@ -10,7 +10,7 @@ fn tangent(x: vec4<f32>) -> vec4<f32> {
 }
 // SwiftShader's log(0) is finite.
 fn logarithm(x: vec4<f32>) -> vec4<f32> {
-  return select(log(x), -1.0 / abs(x), x == vec4<f32>(0.0));
+  return select(select(log(x), -1.0 / abs(x), x == vec4<f32>(0.0)), not_a_number(), x < vec4<f32>());
 }
 fn clamped(x: vec4<f32>, low: vec4<f32>, high: vec4<f32>) -> vec4<f32> {
   return select(min(max(x, low), high), x, is_nan(x));
