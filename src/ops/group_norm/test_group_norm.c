@@ -96,7 +96,7 @@ static const struct {
     {{3, 12, 32, 20}, 3, true, true, "rows for 256 threads"},
     {{2, 6, 120, 92}, 2, true, true, "rows of several parts, whose last is shorter"},
     {{1, 2, 300, 165}, 2, true, true, "long rows that are quads, but for a few"},
-    {{3, 4, 150, 165}, 2, true, true, "long rows that are quads after some calls"},
+    {{2, 4, 150, 165}, 2, true, true, "long rows that are quads after some calls"},
 };
 static const enum vk_dtype dtypes[] = {VK_FLOAT32, VK_FLOAT16};
 

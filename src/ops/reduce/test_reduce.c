@@ -223,7 +223,7 @@ static const struct {
 } long_lines[] = {
     {{1, 1, 40003}, 4, true, "elements that follow each other"},
     {{1, 1, 1000003}, 4, false, "a million"},
-    {{1, 9000, 100}, 2, true, "lines side by side, a thread for each part"},
+    {{1, 2600, 100}, 2, true, "lines side by side, a thread for each part"},
     {{1, 5000, 3}, 2, false, "a few lines side by side"},
     {{40, 3, 2000}, 5, false, "over dims that are not neighbours"},
     {{1, 1, 5000001}, 4, false, "five million"},

@@ -189,6 +189,7 @@ static void long_lines(void) {
     uint32_t rows, size, k;
     bool largest, large;
   } cases[] = {
+      {1, 2 * 65536 + 5, 40, true, false},
       {2, 3 * 65536 + 5, 40, true, false},
       {1, 1000003, 1000, false, false},
       {1, 4200000, 20000, true, true}, /* parts grow, so that what they find can be searched */
