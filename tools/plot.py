@@ -16,7 +16,7 @@ import json
 import math
 
 WIDTH, HEIGHT = 760, 400
-LEFT, RIGHT, TOP, BOTTOM = 64, 24, 56, 52
+LEFT, RIGHT, TOP, BOTTOM = 76, 24, 56, 52
 OURS = "Sconce"
 # Mid tones: at least 3:1 against white and against GitHub's dark background.
 COLOURS = ["#d9730d", "#3b82c4", "#2f9e6e", "#a86cc1", "#c2557a", "#8a8a3a"]

@@ -1,7 +1,6 @@
 """tools/plot.py: lines from results and anchors, whatever the depths."""
 
 import json
-import re
 import tempfile
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -77,12 +76,14 @@ def test_results_without_decoding_are_refused():
     assert "no decoding results" in plot([results()], expect=1)
 
 
-def test_the_drawing_in_docs_is_what_its_numbers_make():
+def test_the_drawings_in_docs_are_what_their_numbers_make():
+    page = (ROOT / "docs/performance.md").read_text()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.svg"
-        run("python3", PLOT, "-a", ROOT / "docs/anchors.json", "-o", path, ROOT / "docs/decode.json")
-        assert path.read_text() == (ROOT / "docs/decode.svg").read_text(), "run the command of docs/performance.md"
-    page = (ROOT / "docs/performance.md").read_text()
-    for row in json.loads((ROOT / "docs/decode.json").read_text())["results"]:
-        if row["test"] == "tg":
-            assert re.search(rf"depth {row['depth']:,} \| {row['tokens_per_s']:,.1f} ±", page), row
+        for name, anchors, more in (("decode", "anchors", []), ("prompts", "prompt-anchors", ["--prompts"])):
+            numbers = ROOT / f"docs/{name}.json"
+            run("python3", PLOT, *more, "-a", ROOT / f"docs/{anchors}.json", "-o", path, numbers)
+            assert path.read_text() == (ROOT / f"docs/{name}.svg").read_text(), "run the command of docs/performance.md"
+            for row in json.loads(numbers.read_text())["results"]:
+                value = f"{row['tokens_per_s']:,.{0 if more else 1}f} ± "
+                assert value in page, (row, value)
