@@ -61,7 +61,11 @@ def configurations(mode):
     skips = {}
     if mode == "sampled":
         # What repeats whole models is left to lavapipe, ten times as fast, and to --all.
-        models = ("measure/", "fusion/a_language", "tokens/", "session_ahead/any", "session_ahead/other")
+        models = (
+            *("measure/", "fusion/a_language", "tokens/", "piece/cut", "piece/a_prompt", "state/eight"),
+            *("session_ahead/any", "session_ahead/other", "session_ahead/a_lost", "session/a_story"),
+            *("session/a_saved", "session/parts", "session/nothing"),
+        )
         skips = {
             "lavapipe ": (),
             "lavapipe nothing optional, default limits": (),
