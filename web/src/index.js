@@ -93,8 +93,6 @@ class Local {
   }
 }
 
-const AS_MODULE = { type: 'module', name: 'sconce' };
-
 /* A page may start workers of its own origin alone. Where the package comes from another, a worker of the page's
  * imports ours, which lies beside the module; bundlers know that file already, and are given no other one. */
 async function importWorker() {
@@ -102,7 +100,7 @@ async function importWorker() {
   const code = `import(${JSON.stringify(new URL('worker.js', beside).href)}).then(() => postMessage(true), () => postMessage(false));`;
   const url = URL.createObjectURL(new Blob([code], { type: 'text/javascript' }));
   try {
-    const worker = new Worker(url, AS_MODULE);
+    const worker = new Worker(url, { type: 'module', name: 'sconce' });
     const came = await new Promise((resolve) => {
       worker.onmessage = ({ data }) => resolve(data);
       worker.onerror = () => resolve(false);
@@ -120,7 +118,7 @@ function ways({ worker = true, gpu }) {
   if (!worker || gpu || typeof Worker === 'undefined') return [() => new Local()];
   if (typeof worker === 'object') return [() => new Remote(worker)];
   return [
-    () => new Remote(new Worker(new URL('./worker.js', import.meta.url), AS_MODULE)),
+    () => new Remote(new Worker(new URL('./worker.js', import.meta.url), { type: 'module', name: 'sconce' })),
     async () => new Remote(await importWorker()),
     () => new Local(),
   ];
