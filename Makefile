@@ -94,6 +94,7 @@ dawn:
 
 executorch: release
 	@$(if $(filter $(ET)/%,$(ET_PYTHON)),$(SETUP) executorch)
+	@mkdir -p $(ET)
 	@cmake --install build/release --prefix $(ET)/sconce >$(ET)/install.log
 	@cmake -S extras/executorch -B $(ET)/backend -G Ninja -DCMAKE_PREFIX_PATH="$(abspath $(ET))/sconce;$$($(ET_PYTHON) -c \
 	  'import importlib.util as u; print(u.find_spec("executorch").submodule_search_locations[0])')" >$(ET)/configure.log \
