@@ -72,7 +72,7 @@ def configurations(mode):
             "SwiftShader ": models,
             "SwiftShader no subgroups, 1 MiB bindings": (*models, "session"),
             # What the library has a part in; that it compiles every row is a test of its own.
-            "Dawn on SwiftShader ": (*models, "fuse/every_form", "fuse/each", "fuse/what", "step/a_step"),
+            "Dawn on SwiftShader ": (*models, "fuse/every_form", "fuse/each", "fuse/what"),
         }
         runs = [r for r in runs if r[0] in skips]
     flags = {name: [f for text in skips.get(name, ()) for f in ("--skip", text)] for name, _ in runs}

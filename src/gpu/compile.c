@@ -104,7 +104,8 @@ static sconce_status check_size(struct gpu_kernel *k, const char *text, sconce_e
 
 static enum wgsl_dialect dialect_of(const struct gpu *gpu) {
   const enum wgsl_dialect dialect = gpu->api.flavour->dialect;
-  return dialect == WGSL_NAGA && !gpu->info.f16 ? WGSL_NAGA_NO_HALVES : dialect;
+  if (gpu->info.f16) return dialect;
+  return dialect == WGSL_NAGA ? WGSL_NAGA_NO_HALVES : WGSL_TINT_NO_HALVES;
 }
 
 sconce_status kernel_text(struct gpu_kernel *k, struct arena *arena, const char **out,

@@ -272,8 +272,8 @@ static sconce_status compose(struct arena *arena, const struct kernel *kernel,
   struct pieces p = {.n = 0};
   const struct wgsl *w = kernel->wgsl;
   if (kernel->needs & NEEDS_F16) TRY(add(&p, text_of("enable f16;\n"), err));
-  if (dialect == WGSL_TINT && kernel->needs & NEEDS_SUBGROUPS)
-    TRY(add(&p, text_of("enable subgroups;\n"), err));
+  const bool tint = dialect == WGSL_TINT || dialect == WGSL_TINT_NO_HALVES;
+  if (tint && kernel->needs & NEEDS_SUBGROUPS) TRY(add(&p, text_of("enable subgroups;\n"), err));
   /* The analysis cannot see that a subgroup's number is the same in all its threads. */
   if (kernel->needs & NEEDS_MATRIX)
     TRY(add(&p,
@@ -285,7 +285,8 @@ static sconce_status compose(struct arena *arena, const struct kernel *kernel,
   TRY(add(&p, code, err));
   for (const char *uses = w->uses; next_word(&uses, ' ', &library);)
     TRY(add_library(arena, &p, library, err));
-  if (dialect == WGSL_NAGA_NO_HALVES) TRY(add_library(arena, &p, text_of("halves_by_hand"), err));
+  if (dialect == WGSL_NAGA_NO_HALVES || dialect == WGSL_TINT_NO_HALVES)
+    TRY(add_library(arena, &p, text_of("halves_by_hand"), err));
   TRY(apply_row(arena, &p, kernel->set, err));
   if (kernel->fixed) TRY(fix_params(arena, &p, kernel, err));
   size_t size = 1;

@@ -39,9 +39,10 @@ bool wgsl_next_field(const char **fields, struct wgsl_field *out); /* false: the
 /* Can these values of Params be written down? Infinities and arrays cannot. */
 bool wgsl_can_fix(const struct wgsl *wgsl, const void *params);
 
-/* Which compiler will read the text: Tint wants directives that naga rejects. Without f16, naga may
- * refuse WGSL's functions for pairs of halves (on Mesa it does), so they are written out. */
-enum wgsl_dialect { WGSL_NAGA, WGSL_NAGA_NO_HALVES, WGSL_TINT };
+/* Which compiler will read the text: Tint wants directives that naga rejects. Where a device has no
+ * f16, WGSL's functions for pairs of halves are written out: naga may refuse them (on Mesa it
+ * does), and SwiftShader's are wrong beside what is no number. */
+enum wgsl_dialect { WGSL_NAGA, WGSL_NAGA_NO_HALVES, WGSL_TINT, WGSL_TINT_NO_HALVES };
 
 /* The whole text of a kernel, in the arena. With SCONCE_WGSL_DIR set to the folder src/, files are
  * read from there, so that a shader can be edited and run again without a build. */
