@@ -8,6 +8,9 @@ const root = globalThis.location?.origin ?? '';
 const STORIES = [`${root}/models/stories15M/stories15M-4w.pte`, { tokenizer: `${root}/models/stories15M/tokenizer.bin` }];
 const TOY = `${root}/data/goldens/toy.pte`;
 
+/* What the page is at, for a runner that waits too long. */
+const at = (step) => (globalThis.step = step);
+
 async function failure(work) {
   try {
     await work();
@@ -21,12 +24,14 @@ async function failure(work) {
 export async function stories({ maxNew = 32, worker = true, ids = [1] } = {}) {
   const progress = [];
   const started = performance.now();
-  const model = await Sconce.load(STORIES[0], { ...STORIES[1], worker, onProgress: (p) => progress.push(p) });
+  at('loading the story model');
+  const model = await Sconce.load(STORIES[0], { ...STORIES[1], worker, onProgress: (p) => progress.push(p) && at(`loading the story model: ${JSON.stringify(p)}`) });
   const loadMs = performance.now() - started;
   const greedy = [];
   let text = '';
   const generation = model.generate(ids, { maxNew, ignoreEnd: true });
   for await (const part of generation) {
+    at(`the story's part ${greedy.length}`);
     if (part.id >= 0) greedy.push(part.id);
     text += part.text;
   }
@@ -34,14 +39,16 @@ export async function stories({ maxNew = 32, worker = true, ids = [1] } = {}) {
   const control = new AbortController();
   let heard = 0;
   const stopped = await failure(async () => {
-    for await (const _ of model.generate(ids, { signal: control.signal })) if (++heard === 3) control.abort();
+    for await (const _ of model.generate(ids, { signal: control.signal })) if (at(`a story to stop, part ${heard}`) && ++heard === 3) control.abort();
   });
+  at('saving and restoring');
   const saved = await model.save();
   await model.reset();
   await model.restore(saved);
   const again = (await model.save()).ids;
   const out = { greedy, text, result, stopped, heard, same: JSON.stringify(again) === JSON.stringify(saved.ids), loadMs,
     last: progress.at(-1), stats: model.stats, device: model.device };
+  at('disposing of the story model');
   await model.dispose();
   out.after = await failure(() => model.tokenize('x'));
   return out;
