@@ -20,7 +20,12 @@ bool q4_shift(uint32_t group, uint32_t k, uint32_t *shift) {
 }
 
 uint32_t q4_vector_rows(const struct caps *caps) {
-  return caps_offer(caps, NEEDS_SUBGROUPS | NEEDS_WIDE) ? 8 : 4;
+  if (!caps_offer(caps, NEEDS_SUBGROUPS | NEEDS_WIDE)) return 4;
+  return caps_offer(caps, Q4_BESIDE_MATRICES) ? 8 : 16;
+}
+
+bool q4_is_large(const struct plan *p) {
+  return !p->g->force && caps_offer(&p->g->caps, NEEDS_SUBGROUPS | NEEDS_WIDE);
 }
 
 uint64_t q4_workgroups(uint32_t m, uint64_t rows, const struct kernel *row, uint32_t *blocks) {
@@ -49,16 +54,28 @@ bool q4_vector64(const void *problem) {
 }
 
 /* Tiles by the rows of x: each thread has 8 by 8 results for many, fewer for few, where most of a
- * large tile would be for nothing. H200, f32, k 8192 with n 2048: 36 TFLOP/s in tiles of 128 by
- * 128, 19 of 64 by 128; the smaller ones were not measured. Those of 64 columns are for devices
- * with 16 KiB. */
+ * large tile would be for nothing. Where k is in slices too, few rows leave most of a large device
+ * idle; there narrow tiles are ahead of broad ones. H200, f32, k 2048 with n 2048 and 3072, k 8192
+ * with n 2048, k 2048 with twice n 8192 and SwiGLU, µs (sconce bench --kernels --quick):
+ *   16 rows  tile16 17.7 25.8 48.9 115  narrow16 15.3 21.1 39.2
+ *   32 rows  tile32 23.2 32.9 62.7 115  narrow32 21.3 30.0 56.2 94
+ *   64 rows  tile64 44.4 70.6 141 264   narrow64 30.7 43.1 88 162
+ *  128 rows  tile128 53 94 157 288      narrow64 50 87 165 320
+ * On lavapipe the broad ones are ahead, by up to a half. */
 bool q4_tile(const void *problem) { return ((const struct q4_problem *)problem)->tile; }
 static bool has_rows(const void *problem, uint32_t most) {
   return q4_tile(problem) && ((const struct q4_problem *)problem)->m <= most;
 }
 bool q4_tile16(const void *problem) { return has_rows(problem, 16); }
 bool q4_tile32(const void *problem) { return has_rows(problem, 32); }
-bool q4_tile64(const void *problem) { return has_rows(problem, 64); }
+
+bool q4_broad(const void *problem) {
+  const struct q4_problem *q = problem;
+  return q->tile && !(q->large && q->m <= 64);
+}
+bool q4_broad16(const void *problem) { return q4_broad(problem) && has_rows(problem, 16); }
+bool q4_broad32(const void *problem) { return q4_broad(problem) && has_rows(problem, 32); }
+bool q4_broad64(const void *problem) { return q4_broad(problem) && has_rows(problem, 64); }
 static bool fits_plain(const void *problem) {
   return !((const struct q4_problem *)problem)->residual;
 }
@@ -78,12 +95,12 @@ bool q4_matrix64(const void *problem) { return has_matrix_rows(problem, 64); }
       Q4_MEMORY("t64_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, q4_vector64, 64),                        \
       Q4_MEMORY("t16_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, q4_vector, 16),                          \
       Q4_MATRICES(NAME, &q4_matrix_wgsl, SUMS, DTYPE, 1, 0),                                       \
-      Q4_TILE("tile16_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, q4_tile16, 1, 128, 32, 4, 4, 1),        \
+      Q4_TILE("tile16_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, q4_broad16, 1, 128, 32, 4, 4, 1),       \
       Q4_TILE("narrow16_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, q4_tile16, 1, 64, 16, 4, 4, 1),       \
-      Q4_TILE("tile32_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, q4_tile32, 1, 128, 32, 4, 8, 1),        \
+      Q4_TILE("tile32_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, q4_broad32, 1, 128, 32, 4, 8, 1),       \
       Q4_TILE("narrow32_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, q4_tile32, 1, 64, 16, 4, 8, 1),       \
-      Q4_TILE("tile64_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, q4_tile64, 1, 128, 16, 8, 8, 2),        \
-      Q4_TILE("tile128_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, q4_tile, 1, 256, 16, 16, 8, 2),        \
+      Q4_TILE("tile64_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, q4_broad64, 1, 128, 16, 8, 8, 2),       \
+      Q4_TILE("tile128_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, q4_broad, 1, 256, 16, 16, 8, 2),       \
       Q4_TILE("narrow64_" NAME, &q4_gemm_wgsl, TYPES, DTYPE, q4_tile, 1, 128, 16, 8, 8, 1), {      \
     "plain_" NAME, &q4_plain_wgsl, PLAIN, DTYPE, 0, fits_plain, .threads = 64, .reference = true   \
   }
@@ -165,6 +182,7 @@ sconce_status q4_emit(struct plan *p, const struct node *n, struct q4_linear *l)
     struct q4_problem q =
         problem_of(l, l->m - m0, q4_vector_rows(&p->g->caps), w->dim_max[1], !mixed, words);
     /* Rows of halves and quads of columns begin where a binding may. */
+    q.large = q4_is_large(p);
     q.matrix &= step >= l->m && whole && l->n % 4 == 0;
     if (q.tile) q.m = q4_rows_taken(q.m, step);
     u.m = q.m < step ? q.m : (uint32_t)step;

@@ -80,7 +80,8 @@ struct q4_problem {
   uint32_t m, k, rows; /* rows: of the weight, or of all weights of a fused node */
   bool residual;       /* a row of y is added to each */
   bool vector;         /* kernels that read units of 32 codes can do it */
-  bool tile;           /* and those of tiles */
+  bool tile;           /* and those of tiles; */
+  bool large;          /* on a device that q4_is_large */
   bool matrix;         /* and those of subgroup matrices */
 };
 bool q4_few_rows(const void *problem);
@@ -89,18 +90,26 @@ bool q4_vector(const void *problem);
 bool q4_vector64(const void *problem);
 bool q4_tile16(const void *problem); /* up to so many rows of x */
 bool q4_tile32(const void *problem);
-bool q4_tile64(const void *problem);
 bool q4_tile(const void *problem);
+bool q4_broad16(const void *problem); /* the same, unless narrower tiles are ahead */
+bool q4_broad32(const void *problem);
+bool q4_broad64(const void *problem);
+bool q4_broad(const void *problem);
 bool q4_matrix16(const void *problem);
 bool q4_matrix32(const void *problem);
 bool q4_matrix64(const void *problem);
 bool q4_matrix(const void *problem);
 
-/* Rows of x up to which each is a vector; above, tiles are ahead. H200: 8 rows as vectors take
- * almost 8 times what one takes, 1.96 ms for a Llama of 1 B; its products with 16 rows are 32
- * GFLOP, which 16 TFLOP/s do in that time. lavapipe, stories15M, tokens/s as vectors and in tiles:
- * prompts of 4 52 and 52, of 5 53 and 62, of 8 55 and 100. */
+/* What kernels beside those of subgroup matrices need. */
+enum { Q4_BESIDE_MATRICES = NEEDS_F16 | NEEDS_SUBGROUPS | NEEDS_MATRIX | NEEDS_FAST };
+/* Rows of x up to which each is a vector; above, tiles are ahead. H200, a Llama of 1 B, tokens/s as
+ * vectors and in tiles: prompts of 9 4,497 and 2,757, of 12 5,372 and 3,766, of 16 5,933 and 5,010;
+ * in subgroup matrices 16 come at 6,535. lavapipe, stories15M: prompts of 4 52 and 52, of 5 53 and
+ * 62, of 8 55 and 100. */
 uint32_t q4_vector_rows(const struct caps *caps);
+/* Does the device have threads enough that few rows of x want small tiles? Not where a row is asked
+ * for by name. */
+bool q4_is_large(const struct plan *p);
 /* Rows of x for one dispatch of tiles, of `left`, at most `most`: a few beyond whole tiles of 128
  * would cost as much as a tile, and a smaller one does for them. */
 uint32_t q4_rows_taken(uint32_t left, uint64_t most);

@@ -1,6 +1,6 @@
 // Projections of one x as a single product (q4_tensor) over all of k, without biases: columns go to y0,
 // then y1, then y2.
-// uses: grid q4_params q4_hand q4_tensor q4_whole
+// uses: grid q4_params q4_hand q4_unscaled q4_tensor q4_whole
 @group(0) @binding(0) var<storage, read>       x: array<vec4<u32>>; // (m, k padded to 64) halves of q4_half
 @group(0) @binding(1) var<storage, read>       w: array<vec4<u32>>; // (n, k / 32)
 @group(0) @binding(2) var<storage, read>       scales: array<u32>;  // (n, groups)
@@ -11,7 +11,11 @@
 @group(0) @binding(7) var<storage, read_write> y2: array<Quad>;     // (m, the others)
 @group(0) @binding(8) var<uniform>             p: Params;
 
-fn bias_quad(n: u32) -> vec4<f32> { return vec4<f32>(); }
+fn put4(m: u32, n: u32, sum: vec4<f32>) {
+  if (m < p.m && n < p.n) {
+    hand(m, n, unscaled(m, n, sum));
+  }
+}
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,

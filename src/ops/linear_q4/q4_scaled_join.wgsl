@@ -1,7 +1,7 @@
 // What q4_scaled does, for projections of one x that q4_matrix computed as one: columns go to y0, then
 // y1, then y2, and biases lie behind each other as weights do.
 // One thread per four columns; all counts of columns are multiples of four.
-// uses: grid either q4_params q4_hand
+// uses: grid either q4_params q4_hand q4_unscaled q4_biases
 const WG = 64u;
 @group(0) @binding(0) var<storage, read>       parts: array<vec4<f32>>; // (slices, rows, width)
 @group(0) @binding(1) var<storage, read>       factors: array<f32>;     // (m)
@@ -11,16 +11,6 @@ const WG = 64u;
 @group(0) @binding(5) var<storage, read_write> y1: array<Quad>;         // (m, k_cols)
 @group(0) @binding(6) var<storage, read_write> y2: array<Quad>;         // (m, the others)
 @group(0) @binding(7) var<uniform>             p: Params;
-
-fn bias_at(n: u32) -> f32 {
-  return either_get(bias[either_word(n, p.bias - 1u)], n, p.bias - 1u);
-}
-fn bias_quad(n: u32) -> vec4<f32> {
-  if (p.bias == 0u) {
-    return vec4<f32>();
-  }
-  return vec4<f32>(bias_at(n), bias_at(n + 1u), bias_at(n + 2u), bias_at(n + 3u));
-}
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
@@ -36,5 +26,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   for (var slice = 0u; slice < p.slices; slice++) {
     sum += parts[((slice * p.rows + m) * p.width + n) / 4u];
   }
-  put4(m, n, sum);
+  hand(m, n, unscaled(m, n, sum) + bias_quad(n));
 }

@@ -522,6 +522,43 @@ static void many_rows_in_f16(void) {
   if (ran == 0) test_skip("no row of this device multiplies in f16");
 }
 
+static uint32_t records_of(const struct model *b, const char *shader) {
+  uint32_t found = 0;
+  for (uint32_t i = 0; i < b->t.graph.n_nodes; i++)
+    for (uint32_t k = 0; k < b->t.graph.nodes[i].n_records; k++)
+      found += !strcmp(b->t.graph.nodes[i].records[k].row->wgsl->name, shader);
+  return found;
+}
+
+/* In tiles, products in slices of k are one product and one kernel that adds up and hands out; with
+ * tiles enough each is by itself. */
+static void many_rows_as_one(void) {
+  static const struct form wide[] = {
+      {"sliced", JOIN, 1024, 64, {128, 64, 64}, true, false, 0, false},
+      {"sliced, biased", JOIN, 1024, 64, {128, 128, 128}, true, true, 0, false},
+      {"two, sliced", JOIN, 512, 512, {256, 128, 0}, false, false, 0, false},
+      {"not sliced", JOIN, 256, 64, {128, 64, 64}, true, false, 0, false},
+  };
+  for (size_t i = 0; i < 2 * (sizeof wide / sizeof *wide) && !test_failed(); i++) {
+    const struct form *f = &wide[i / 2];
+    const bool sliced = f->k > 256;
+    struct model b;
+    sconce_error err = {0};
+    build(&b, f, i % 2 ? VK_FLOAT16 : VK_FLOAT32);
+    CHECK_OK(op_load(&b.t, NULL, &err), err);
+    if (!test_failed()) {
+      solve(&b, b.rows);
+      call(&b, b.rows, f->why); /* whole tiles and a few rows more */
+      CHECK_EQ(records_of(&b, "q4_sums_join"), sliced ? 2 : 0);
+      if (sliced) CHECK_EQ(records_of(&b, "q4_gemm"), 2);
+      call(&b, 17, f->why);
+      if (sliced) CHECK_EQ(records_of(&b, "q4_gemm"), 1);
+      call(&b, b.rows, f->why);
+    }
+    drop(&b);
+  }
+}
+
 /* More rows than workgroups of one block each: x is staged once for several. */
 static void several_blocks(void) {
   if (test_gpu_is_slow()) {
@@ -553,5 +590,6 @@ const struct test suite_fuse[] = {TEST(every_form),
                                   TEST(what_must_stay_apart),
                                   TEST(a_norm_with_other_readers_stays),
                                   TEST(many_rows_in_f16),
+                                  TEST(many_rows_as_one),
                                   TEST(several_blocks),
                                   {0}};

@@ -11,12 +11,10 @@
 #include "q4_scaled.wgsl.h"
 #include "q4_sums.wgsl.h"
 
-enum { BESIDE_MATRICES = NEEDS_F16 | NEEDS_SUBGROUPS | NEEDS_MATRIX | NEEDS_FAST };
-
 static bool has_norm(const void *norm) { return norm != NULL; }
 
 #define HALF(NAME, SET, DTYPE, FITS)                                                               \
-  {NAME,           &q4_half_wgsl,         SET, DTYPE, BESIDE_MATRICES, .fits = FITS,               \
+  {NAME,           &q4_half_wgsl,         SET, DTYPE, Q4_BESIDE_MATRICES, .fits = FITS,            \
    .threads = 256, .workgroup_bytes = 256}
 const struct kernel q4_halves[] = {
     HALF("norm_f32", "NORM=true use=quad_f32 use=group_subgroup", OF_F32, has_norm),
@@ -37,8 +35,8 @@ const struct kernel q4_sums[] = {
     {0},
 };
 const struct kernel q4_scaled[] = {
-    {"scaled_f32", &q4_scaled_wgsl, "use=quad_f32", OF_F32, BESIDE_MATRICES, .threads = 64},
-    {"scaled_f16", &q4_scaled_wgsl, "use=quad_f16", OF_F16, BESIDE_MATRICES, .threads = 64},
+    {"scaled_f32", &q4_scaled_wgsl, "use=quad_f32", OF_F32, Q4_BESIDE_MATRICES, .threads = 64},
+    {"scaled_f16", &q4_scaled_wgsl, "use=quad_f16", OF_F16, Q4_BESIDE_MATRICES, .threads = 64},
     {0},
 };
 
