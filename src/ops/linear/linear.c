@@ -16,14 +16,23 @@ static sconce_status linear_check(struct plan *p, const struct node *n) {
   return SCONCE_OK;
 }
 
-static sconce_status linear_shape(struct plan *p, const struct node *n) {
-  TRY(linear_check(p, n));
-  const struct tensor *x, *w;
-  TRY(arg_tensor(p, n, 0, &x));
-  TRY(arg_tensor(p, n, 1, &w));
-  uint32_t bias;
-  TRY(rows_bias(p, n, 2, w->dim_live[0], &bias));
-  return rows_shape(p, out_id(n), x, w->dim_live[0]);
+/* What is added: anything that broadcasts to (m, n). */
+static sconce_status add_bias(struct plan *p, const struct node *n, uint32_t arg,
+                              struct product *q) {
+  const struct tensor *bias;
+  TRY(arg_tensor(p, n, arg, &bias));
+  TRY(product_check(p, tensor_at(p, q->x), bias, "what is added"));
+  const uint32_t cols = bias->rank ? bias->dim_live[bias->rank - 1] : 1, rows = rows_of(bias);
+  char text[120];
+  if ((cols != 1 && cols != q->u.n) || (rows != 1 && rows != q->u.m))
+    return fail(p->err, SCONCE_BAD_GRAPH, "%s does not broadcast to [%u, %u]",
+                tensor_text(bias, text), q->u.m, q->u.n);
+  q->bias = arg_id(n, arg);
+  q->u.bias = 1 + is_half(bias);
+  q->u.bias_n = cols == 1 ? 0 : 1;
+  q->u.bias_m = rows == 1 ? 0 : cols;
+  q->u.beta = 1;
+  return SCONCE_OK;
 }
 
 static sconce_status linear_read(struct plan *p, const struct node *n, struct product *q) {
@@ -32,18 +41,16 @@ static sconce_status linear_read(struct plan *p, const struct node *n, struct pr
   TRY(arg_tensor(p, n, 0, &x));
   TRY(arg_tensor(p, n, 1, &w));
   const uint32_t k = w->dim_live[1];
-  *q = (struct product){
-      .x = arg_id(n, 0), .w = arg_id(n, 1), .bias = arg_id(n, 2), .rest = NO_VALUE, .y = out_id(n)};
-  q->u = (struct linear_params){.batch = 1,
-                                .m = rows_of(x),
-                                .n = w->dim_live[0],
-                                .k = k,
-                                .w_n = k,
-                                .w_k = 1,
-                                .bias_n = 1,
-                                .alpha = 1,
-                                .beta = 1};
-  return rows_bias(p, n, 2, q->u.n, &q->u.bias);
+  *q = (struct product){.x = arg_id(n, 0), .w = arg_id(n, 1), .rest = NO_VALUE, .y = out_id(n)};
+  q->u = (struct linear_params){
+      .batch = 1, .m = rows_of(x), .n = w->dim_live[0], .k = k, .w_n = k, .w_k = 1, .alpha = 1};
+  return arg_is_null(p, n, 2) ? SCONCE_OK : add_bias(p, n, 2, q);
+}
+
+static sconce_status linear_shape(struct plan *p, const struct node *n) {
+  struct product q;
+  TRY(linear_read(p, n, &q));
+  return rows_shape(p, out_id(n), tensor_at(p, q.x), q.u.n);
 }
 
 /* ---- aten.mm: [a, b, y]; aten.bmm: the same with a batch; aten.addmm: [self, a, b, beta, alpha,
@@ -73,24 +80,12 @@ static sconce_status mm_shape(struct plan *p, const struct node *n) {
   return set_dims(p, out_id(n), dims, a->rank);
 }
 
-/* What addmm adds: anything that broadcasts to (m, n). */
 static sconce_status addmm_bias(struct plan *p, const struct node *n, struct product *q) {
-  const struct tensor *self;
-  TRY(arg_tensor(p, n, 0, &self));
   double beta, alpha;
   TRY(arg_float(p, n, 3, &beta));
   TRY(arg_float(p, n, 4, &alpha));
-  TRY(product_check(p, tensor_at(p, q->x), self, "what is added"));
-  const uint32_t cols = self->rank ? self->dim_live[self->rank - 1] : 1;
-  const uint32_t rows = self->rank > 1 ? self->dim_live[0] : 1;
-  char text[120];
-  if (self->rank > 2 || (cols != 1 && cols != q->u.n) || (rows != 1 && rows != q->u.m))
-    return fail(p->err, SCONCE_BAD_GRAPH, "%s does not broadcast to [%u, %u]",
-                tensor_text(self, text), q->u.m, q->u.n);
-  q->bias = arg_id(n, 0);
-  q->u.bias = beta == 0 ? 0 : 1 + is_half(self); /* a factor of 0 ignores even NaN */
-  q->u.bias_n = cols == 1 ? 0 : 1;
-  q->u.bias_m = rows == 1 ? 0 : cols;
+  TRY(add_bias(p, n, 0, q));
+  if (beta == 0) q->u.bias = 0; /* even NaN is ignored */
   q->u.alpha = (float)alpha;
   q->u.beta = (float)beta;
   return SCONCE_OK;

@@ -173,6 +173,7 @@ static bool read_cut(struct plan *p, const struct node *n, const struct node *li
   }
   const struct tensor *w = tensor_at(p, q->w), *bias = tensor_at(p, q->bias);
   const uint64_t align = p->g->caps.storage_alignment, base = (uint64_t)l.base;
+  if (q->u.bias && (q->u.bias_n != 1 || q->u.bias_m)) return false;
   if (!is_columns(p, linear, &l) || base * q->u.k * vk_dtype_size(w->dtype) % align ||
       (q->u.bias && base * vk_dtype_size(bias->dtype) % align))
     return false;

@@ -49,7 +49,7 @@ sconce_status rows_bias(struct plan *p, const struct node *n, uint32_t arg, uint
   const struct tensor *bias;
   TRY(arg_tensor(p, n, arg, &bias));
   TRY(float_check(p, bias, "the bias"));
-  if (tensor_numel(bias) < cols)
+  if (tensor_numel(bias) < cols || rows_of(bias) != 1)
     return fail(p->err, SCONCE_BAD_GRAPH, "a bias of %u for %u columns",
                 (unsigned)tensor_numel(bias), cols);
   *kind = 1 + is_half(bias);

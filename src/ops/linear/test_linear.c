@@ -114,12 +114,15 @@ static void every_row(void) {
 }
 
 /* What is added may be a row, a column, a matrix or a number; a factor of 0 ignores even NaN. */
-static void addmm_broadcasts(void) {
+static void bias_broadcasts(void) {
   static const struct {
     uint32_t dims[2], rank;
     double beta;
-  } cases[] = {{{0}, 0, 1},      {{1}, 1, 1},    {{6}, 1, 1},
-               {{4, 1}, 2, 0.5}, {{4, 6}, 2, 2}, {{6}, 1, 0}};
+    enum kind kind;
+  } cases[] = {{{0}, 0, 1, ADDMM},      {{1}, 1, 1, ADDMM},     {{6}, 1, 1, ADDMM},
+               {{4, 1}, 2, 0.5, ADDMM}, {{4, 6}, 2, 2, ADDMM},  {{6}, 1, 0, ADDMM},
+               {{0}, 0, 1, LINEAR},     {{1}, 1, 1, LINEAR},    {{1, 6}, 2, 1, LINEAR},
+               {{4, 1}, 2, 1, LINEAR},  {{4, 6}, 2, 1, LINEAR}, {{1, 1}, 2, 1, LINEAR}};
   double *x = test_values(VK_FLOAT32, 4 * 8, 1), *w = test_values(VK_FLOAT32, 8 * 6, 2), want[24];
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct op_test t;
@@ -128,9 +131,14 @@ static void addmm_broadcasts(void) {
     if (cases[i].beta == 0) self[2] = NAN;
     op_begin(&t);
     uint32_t ix = op_input(&t, VK_FLOAT32, DIMS(4, 8)), iy = op_output(&t, VK_FLOAT32, DIMS(4, 6));
-    uint32_t iw = op_constant(&t, VK_FLOAT32, DIMS(8, 6), w);
+    const bool linear = cases[i].kind == LINEAR;
+    const uint32_t dw[] = {linear ? 6 : 8, linear ? 8 : 6};
+    uint32_t iw = op_constant(&t, VK_FLOAT32, dw, 2, w);
     uint32_t is = op_constant(&t, VK_FLOAT32, cases[i].dims, cases[i].rank, self);
-    op_node(&t, names[ADDMM], IDS(is, ix, iw, op_double(&t, cases[i].beta), op_int(&t, 1), iy));
+    if (linear)
+      op_node(&t, names[LINEAR], IDS(ix, iw, is, iy));
+    else
+      op_node(&t, names[ADDMM], IDS(is, ix, iw, op_double(&t, cases[i].beta), op_int(&t, 1), iy));
     CHECK_OK(op_load(&t, NULL, &err), err);
     op_set(&t, ix, DIMS(4, 8), x);
     CHECK_OK(op_run(&t, &err), err);
@@ -142,11 +150,12 @@ static void addmm_broadcasts(void) {
                            ? cases[i].beta * self[(rows == 1 ? 0 : m) * cols + (cols == 1 ? 0 : n)]
                            : 0;
         want[m * 6 + n] = added;
-        for (uint32_t k = 0; k < 8; k++) want[m * 6 + n] += x[m * 8 + k] * w[k * 6 + n];
+        for (uint32_t k = 0; k < 8; k++)
+          want[m * 6 + n] += x[m * 8 + k] * w[linear ? n * 8 + k : k * 6 + n];
       }
     uint64_t n;
     const double *got = op_get(&t, iy, &n);
-    if (!test_failed()) test_close(got, want, n, 1e-5, 1e-5, "addmm");
+    if (!test_failed()) test_close(got, want, n, 1e-5, 1e-5, "what is added");
     op_end(&t);
     free(self);
   }
@@ -180,7 +189,12 @@ static void errors(void) {
       {LINEAR, {4, 9}, VK_FLOAT32, VK_FLOAT32, SCONCE_BAD_GRAPH, "the weight float32 [4, 9]"},
       {LINEAR, {4, 8}, VK_INT32, VK_FLOAT32, SCONCE_UNSUPPORTED, "the weight is int32"},
       {LINEAR, {4, 8}, VK_FLOAT32, VK_FLOAT16, SCONCE_BAD_GRAPH, "the result float16"},
-      {LINEAR, {5, 8}, VK_FLOAT32, VK_FLOAT32, SCONCE_BAD_GRAPH, "a bias of 4 for 5"},
+      {LINEAR,
+       {5, 8},
+       VK_FLOAT32,
+       VK_FLOAT32,
+       SCONCE_BAD_GRAPH,
+       "float32 [4] does not broadcast to [2, 5]"},
       {MM, {4, 8}, VK_FLOAT32, VK_FLOAT32, SCONCE_BAD_GRAPH, "float32 [2, 8] times float32 [4, 8]"},
   };
   double zeros[64] = {0};
@@ -204,7 +218,7 @@ static void errors(void) {
 const struct test suite_linear[] = {TEST(every_shape),
                                     TEST(mixed_dtypes),
                                     TEST(every_row),
-                                    TEST(addmm_broadcasts),
+                                    TEST(bias_broadcasts),
                                     TEST(large_operands),
                                     TEST(errors),
                                     {0}};

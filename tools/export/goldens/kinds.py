@@ -29,6 +29,22 @@ def choices():
     yield outside("where_mixed_half", {"aten::where.self_out": torch.where}, [(bools(4, 1), rand(3, dtype=F16), torch.tensor(2))])
 
 
+class Sum(torch.nn.Module):
+    """A product with a weight of the model's own, and a sum that need not be a row."""
+
+    def __init__(self, bias):
+        super().__init__()
+        self.weight, self.bias = torch.nn.Parameter(rand(8, 6)), torch.nn.Parameter(bias)
+
+    def forward(self, x):
+        return torch.nn.functional.linear(x, self.weight, self.bias)
+
+
+def sums():
+    for name, bias in (("matrix", rand(3, 8)), ("column", rand(3, 1)), ("row", rand(1, 8)), ("one", rand(1)), ("number", torch.tensor(0.75))):
+        yield Form(f"linear/sum_{name}", Sum(bias), [(rand(3, 6),)], ("aten.linear.default",), tol=(1e-4, 1e-5))
+
+
 def without_dims():
     """A tensor without dims counts as one of one element wherever an operator takes a dim."""
     of = {
@@ -68,5 +84,5 @@ def integers():
 
 
 def forms():
-    for family in (numbers, booleans, choices, without_dims, integers):
+    for family in (numbers, booleans, choices, sums, without_dims, integers):
         yield from family()
