@@ -131,6 +131,27 @@ static sconce_status adapt_operands(struct graph *g, const struct op *op, uint32
   return SCONCE_OK;
 }
 
+/* *list becomes one whose tensors all have this dtype. */
+static sconce_status adapt_items(struct graph *g, uint32_t *list, enum vk_dtype dtype,
+                                 sconce_error *err) {
+  const struct value *v = value_of(g, *list);
+  bool alike = true;
+  const uint32_t n = v && v->kind == VK_VALUE_LIST ? v->list.n : 0;
+  for (uint32_t i = 0; i < n; i++)
+    alike &= !is_tensor(g, v->list.ids[i]) || g->values[v->list.ids[i]].tensor.dtype == dtype;
+  if (alike) return SCONCE_OK;
+  uint32_t *ids = arena_new(&g->arena, uint32_t, n);
+  if (!ids) return fail(err, SCONCE_NO_MEMORY, "no memory for a list of %u", n);
+  memcpy(ids, v->list.ids, n * sizeof *ids);
+  for (uint32_t i = 0; i < n; i++)
+    if (is_tensor(g, ids[i])) TRY(cast(g, &ids[i], dtype, err));
+  *list = graph_add_value(g, VK_VALUE_LIST, err);
+  if (*list == NO_VALUE) return SCONCE_NO_MEMORY;
+  g->values[*list].list.n = n;
+  g->values[*list].list.ids = ids;
+  return SCONCE_OK;
+}
+
 /* The dtype that the result has when the kernels have made it. */
 static enum vk_dtype made_dtype(const struct graph *g, const struct op *op, const uint32_t *args,
                                 uint32_t n_args, enum vk_dtype dtype) {
@@ -161,6 +182,9 @@ sconce_status adapt(struct graph *g, const struct op *op, const uint32_t *args, 
   bool beside = reads_result(g, op, args, n_args);
   if (!is_tensor(g, result)) return SCONCE_OK;
   enum vk_dtype made = g->values[result].tensor.dtype;
+  if (op->flags & OP_JOINS) TRY(adapt_items(g, &out->args[0], made, err));
+  if (op->flags & OP_WIDENS && is_tensor(g, args[0]))
+    TRY(cast(g, &out->args[0], wide_enough(op, g->values[args[0]].tensor.dtype), err));
   const uint32_t first = op->flags & OP_CHOOSES ? 1 : 0;
   const uint32_t *two = args + first;
   if (op->flags & OP_PROMOTES && n_args > first + 2 &&

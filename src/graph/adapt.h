@@ -16,7 +16,9 @@ struct adapted {
 /* Puts into out->args what the node is to be given instead of args:
  *   a number where the operator wants a tensor (OP_NUMBERS) is a tensor of rank 0;
  *   operands of different dtypes (OP_PROMOTES) are cast to the one that PyTorch computes in;
+ *   tensors that are joined (OP_JOINS) are cast to the dtype of the result;
  *   one operand (OP_FOLLOWS) is cast to the dtype of the result, or to one that kernels have;
+ *   one that the result says nothing about (OP_WIDENS) to one that kernels have;
  *   a result of another dtype than that, or one that the node reads as well, is made beside. */
 SCONCE_CHECK sconce_status adapt(struct graph *g, const struct op *op, const uint32_t *args,
                                  uint32_t n_args, struct adapted *out, sconce_error *err);

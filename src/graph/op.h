@@ -42,6 +42,8 @@ enum op_flags {
   OP_SELF = 1 << 13,       /* may be given its result as an argument */
   OP_SELF_WORDS = 1 << 14, /* …as argument 0, where elements have 4 bytes */
   OP_FOLLOWS = 1 << 15,    /* argument 0 takes the dtype that the result says, if kernels have it */
+  OP_WIDENS = 1 << 19,     /* argument 0 is widened where no kernel has its elements */
+  OP_JOINS = 1 << 18,      /* the tensors in the list that argument 0 is take the result's dtype */
 };
 
 /* A node that is to become others. */

@@ -73,6 +73,8 @@ static sconce_status stack(const struct expansion *x) {
     if (at < 0 || at >= one.rank)
       return fail(x->err, SCONCE_BAD_GRAPH, "dim %d of rank %u", (int)dim, one.rank);
     one.dim_max[at] = 1;
+    const struct value *item = &x->g->values[expand_item(x, 0, n)];
+    if (item->kind == VK_TENSOR) one.dtype = item->tensor.dtype;
     TRY(expand_tensor(x, one.dtype, &one, &ids[n]));
     TRY(ADD("aten.unsqueeze_copy.default", expand_item(x, 0, n), x->args[1], ids[n]));
   }

@@ -332,7 +332,8 @@ const struct op ops_slice[] = {
      .code = EQUAL, .also = "aten::split_copy.Tensor_out", .tables = TABLES(move_kernels)},
     {"aten.unbind_copy.int", unbind_shape, unbind_emit, .n_args = 3, .flags = OP_LIST,
      .also = "aten::unbind_copy.int_out", .tables = TABLES(move_kernels)},
-    PARTS("aten.cat.default", "aten::cat.out", cat_shape, cat_emit, 3),
+    {"aten.cat.default", cat_shape, cat_emit, .also = "aten::cat.out", .n_args = 3,
+     .flags = OP_JOINS, .tables = TABLES(move_kernels)},
     {"executorch_prim::et_copy_index.tensor", .expand = copy_index, .n_args = 3, .flags = OP_HOST},
     {0},
 };

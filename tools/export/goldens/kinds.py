@@ -29,6 +29,16 @@ def choices():
     yield outside("where_mixed_half", {"aten::where.self_out": torch.where}, [(bools(4, 1), rand(3, dtype=F16), torch.tensor(2))])
 
 
+def joined():
+    """torch.cat promotes as a sum does."""
+    along = lambda *x: torch.cat(x, -1)
+    mixed = (rand(2, 3), ints(-9, 9, 2, 2), rand(2, 1, dtype=F16), ints(-9, 9, 2, 3, dtype=I32))
+    yield Form("move/cat_mixed", {"aten.cat.default": along}, [mixed])
+    yield outside("cat_mixed", {"aten::cat.out": along}, [(*mixed, bools(2, 4), ints(0, 255, 2, 1, dtype=U8))])
+    yield outside("cat_mixed_ints", {"aten::cat.out": along}, [(ints(0, 255, 2, 3, dtype=U8), bools(2, 2), ints(-9, 9, 2, 3))])
+    yield outside("cat_mixed_empty", {"aten::cat.out": along}, [(ints(-9, 9, 2, 3), rand(2, 3, dtype=F16), torch.zeros(0, dtype=F16))])
+
+
 class Sum(torch.nn.Module):
     """A product with a weight of the model's own, and a sum that need not be a row."""
 
@@ -84,5 +94,5 @@ def integers():
 
 
 def forms():
-    for family in (numbers, booleans, choices, sums, without_dims, integers):
+    for family in (numbers, booleans, choices, joined, sums, without_dims, integers):
         yield from family()
