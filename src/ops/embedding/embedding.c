@@ -1,4 +1,4 @@
-/* Rows of a table by index: floats, and codes of 2, 4 or 8 bits with scales. */
+/* Rows of a table by index: elements as they are, and codes of 2, 4 or 8 bits with scales. */
 #include "ops/linear/rows.h"
 
 #include "embedding.wgsl.h"
@@ -10,6 +10,8 @@
 static const struct kernel kernels[] = {
     {"f32", &embedding_wgsl, "use=elem_f32", OF_F32},
     {"f16", &embedding_wgsl, "use=elem_f16", OF_F16},
+    {"i32", &embedding_wgsl, "use=elem_i32", OF_I32},
+    {"bytes", &embedding_wgsl, "use=elem_u8", OF_U8 | OF_I8 | OF_BOOL},
     {0},
 };
 enum codes { LOW_FIRST, HIGH_FIRST, BYTES, SIGNED_BYTES, TWO_BITS };
@@ -82,21 +84,21 @@ static sconce_status emit(struct plan *p, const struct node *n) {
   const struct tensor *table, *indices, *y = out_tensor(p, n);
   TRY(arg_tensor(p, n, 0, &table));
   TRY(arg_tensor(p, n, 1, &indices));
-  TRY(float_check(p, table, "the table"));
   if (table->rank != 2 || y->dtype != table->dtype)
     return fail(p->err, SCONCE_BAD_GRAPH, "a table of %s and rank %u, a result of %s",
                 vk_dtype_name(table->dtype), table->rank, vk_dtype_name(y->dtype));
   TRY(check_int32(p, indices));
   struct embedding_params u = {
       .n = (uint32_t)tensor_numel(y), .d = table->dim_live[1], .vocab = table->dim_live[0]};
-  const uint64_t row_bytes = (uint64_t)u.d * vk_dtype_size(table->dtype);
+  const uint32_t size = vk_dtype_size(table->dtype);
+  const uint64_t row_bytes = (uint64_t)u.d * size;
   const uint64_t step = rows_split(p, u.vocab, row_bytes, 0);
   const struct kernel *row;
   TRY(choose(p, n, kernels, y->dtype, NULL, &row));
   for (uint64_t first = 0; first < u.vocab; first += step) {
     u.first = (uint32_t)first;
     u.rows = (uint32_t)(u.vocab - first < step ? u.vocab - first : step);
-    TRY(dispatch(p, row, &u, div_up(u.n, is_half(y) ? 128 : 64),
+    TRY(dispatch(p, row, &u, div_up(u.n, 256 / size),
                  OPERANDS(rows_part(p, arg_id(n, 0), row_bytes, first, u.rows), {arg_id(n, 1)},
                           {out_id(n)})));
   }

@@ -33,7 +33,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
       packed = elem_put(packed, lane, elem_get(table[i / ELEMS], i % ELEMS));
       mine = true;
     } else if (index >= p.vocab && p.first == 0u) {
-      packed = elem_put(packed, lane, 0.0);
+      packed = elem_put(packed, lane, Elem());
       mine = true;
     }
   }

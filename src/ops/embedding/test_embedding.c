@@ -1,4 +1,4 @@
-/* Embeddings: rows by index, from floats and from codes. */
+/* Embeddings: rows by index, from elements and from codes. */
 #include "op.h"
 
 enum { VOCAB = 13, TOKENS = 6 };
@@ -21,8 +21,11 @@ static void run_tokens(struct op_test *t, uint32_t indices, uint32_t y, uint32_t
   }
 }
 
-static void floats_of(enum vk_dtype dtype, uint32_t d) {
+static void elements_of(enum vk_dtype dtype, uint32_t d) {
   double *table = test_values(dtype, VOCAB * d, 1), *want = malloc(TOKENS * d * sizeof *want);
+  const bool floats = dtype == VK_FLOAT32 || dtype == VK_FLOAT16;
+  for (uint32_t i = 0; i < VOCAB * d && !floats; i++)
+    table[i] = dtype == VK_BOOL ? i * 5 % 7 % 2 : dtype == VK_UINT8 ? i * 37 % 256 : i * 37 % 100;
   for (uint32_t i = 0; i < TOKENS * d; i++) want[i] = table[(uint32_t)tokens[i / d] * d + i % d];
   struct op_test t;
   op_begin(&t);
@@ -31,18 +34,18 @@ static void floats_of(enum vk_dtype dtype, uint32_t d) {
   uint32_t y = op_output(&t, dtype, DIMS(1, TOKENS, d));
   op_node(&t, "aten.embedding.default",
           IDS(w, indices, op_double(&t, -1), op_bool(&t, false), op_bool(&t, false), y));
-  run_tokens(&t, indices, y, d, want, 0, "floats");
+  run_tokens(&t, indices, y, d, want, 0, vk_dtype_name(dtype));
   op_end(&t);
   free(table);
   free(want);
 }
 
-static void floats(void) {
+static void elements(void) {
   static const uint32_t sizes[] = {1, 5, 8, 64};
-  for (int i = 0; i < 4; i++) {
-    floats_of(VK_FLOAT32, sizes[i]);
-    floats_of(VK_FLOAT16, sizes[i]);
-  }
+  static const enum vk_dtype dtypes[] = {VK_FLOAT32, VK_FLOAT16, VK_INT32,
+                                         VK_BOOL,    VK_UINT8,   VK_INT8};
+  for (int i = 0; i < 4; i++)
+    for (int k = 0; k < 6; k++) elements_of(dtypes[k], sizes[i]);
 }
 
 /* ---- codes -------------------------------------------------------------------------------------
@@ -243,7 +246,7 @@ static void errors(void) {
   }
 }
 
-const struct test suite_embedding[] = {TEST(floats),
+const struct test suite_embedding[] = {TEST(elements),
                                        TEST(every_code),
                                        TEST(host_indices),
                                        TEST(gpu_indices),

@@ -197,7 +197,7 @@ static sconce_status emit(struct plan *p, const struct node *n) {
    .also = PORTABLE,                                                                               \
    .code = CODE,                                                                                   \
    .n_args = N_ARGS,                                                                               \
-   .flags = (CODE) == PLACE_ONE ? 0 : OP_FOLLOWS,                                                  \
+   .flags = (CODE) == PLACE_ONE ? OP_WIDENS : OP_FOLLOWS,                                          \
    .tables = TABLES(FAMILY##_kernels, FAMILY##_part_kernels, FAMILY##_join_kernels)}
 
 const struct op ops_reduce[] = {

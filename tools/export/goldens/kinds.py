@@ -1,7 +1,7 @@
 """Dtypes and ranks that are rare and legitimate: half tensors with numbers, booleans that are added, tensors without dims."""
 import torch
 
-from .form import F16, F32, I32, I64, U8, Form, bools, ints, rand, word
+from .form import BOOL, F16, F32, I8, I32, I64, U8, Form, bools, ints, rand, word
 from .portable import COMPARED_SCALARS, SCALARS, SCALARS_NEW, outside, whole
 
 aten = torch.ops.aten
@@ -55,6 +55,16 @@ def sums():
         yield Form(f"linear/sum_{name}", Sum(bias), [(rand(3, 6),)], ("aten.linear.default",), tol=(1e-4, 1e-5))
 
 
+def tables():
+    """Rows by index, of whatever elements; places in bytes."""
+    at = lambda table, places: torch.nn.functional.embedding(places, table)
+    for dtype, table in ((I64, ints(-99, 99, 5, 3)), (U8, ints(0, 255, 5, 3, dtype=U8)), (BOOL, bools(5, 3))):
+        yield outside(f"embedding_{word(dtype)}", {"aten::embedding.out": at}, [(table, ints(0, 4, 2, 3))])
+    both = {"aten::argmax.out": lambda x: x.argmax(1), "aten::argmin.out": lambda x: x.argmin(0, keepdim=True)}
+    for dtype, low, high in ((U8, 0, 255), (I8, -128, 127)):
+        yield outside(f"argmax_{word(dtype)}", both, [(ints(low, high, 5, 7, dtype=dtype),)])
+
+
 def without_dims():
     """A tensor without dims counts as one of one element wherever an operator takes a dim."""
     of = {
@@ -94,5 +104,5 @@ def integers():
 
 
 def forms():
-    for family in (numbers, booleans, choices, joined, sums, without_dims, integers):
+    for family in (numbers, booleans, choices, joined, sums, tables, without_dims, integers):
         yield from family()
