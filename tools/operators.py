@@ -27,7 +27,8 @@ A file with another operator is refused at load, with its name; `sconce inspect 
 - **float64 is computed as float32**: about seven digits; a finite input beyond 3.4e38 is refused. Outputs are widened again.
 - **int16, uint16, bfloat16, complex and quantized dtypes are refused** by name, though ExecuTorch's portable kernels take int16 and
   bfloat16: export such a model in float16, float32 or int32.
-- **NaN and infinities** go through as in PyTorch. A NaN is the largest and the smallest element to `amax`, `argmax`, `topk`.
+- **NaN and infinities** go through as in PyTorch. A NaN is the largest and the smallest element to `amax`, `argmin`, `min.dim` and
+  their like, and the largest to `topk`.
 - **Indices are checked**: one outside its dim is an error of the call where the host knows it. Of indices that only the GPU knows, such a
   one reads zeros and writes nothing.
 - **Sizes**: a tensor that is larger than the device binds is split where the operator can, and refused with both numbers where not. Lines

@@ -183,6 +183,33 @@ static void corners(void) {
   }
 }
 
+/* Along a dim a NaN is the extremum, whichever is asked for: the first of them. */
+static void extrema_of_nan(void) {
+  static const char *const names[] = {"aten.max.dim", "aten.min.dim"};
+  for (int i = 0; i < 8; i++) {
+    const uint32_t size = i & 2 ? 700 : 5;
+    const enum vk_dtype dtype = i & 4 ? VK_FLOAT16 : VK_FLOAT32;
+    struct op_test t;
+    sconce_error err = {0};
+    op_begin(&t);
+    uint32_t x = op_input(&t, dtype, DIMS(2, size)), values = op_output(&t, dtype, DIMS(2));
+    uint32_t indices = op_output(&t, VK_INT32, DIMS(2));
+    op_node(&t, names[i % 2],
+            IDS(x, op_int(&t, 1), op_bool(&t, false), op_list(&t, IDS(values, indices))));
+    CHECK_OK(op_load(&t, NULL, &err), err);
+    double v[1400];
+    for (uint32_t e = 0; e < 2 * size; e++) v[e] = e % 3;
+    v[0] = -INFINITY, v[1] = INFINITY, v[2] = v[4] = NAN;
+    v[size + 3] = i % 2 ? -7 : 7;
+    op_set(&t, x, DIMS(2, size), v);
+    CHECK_OK(op_run(&t, &err), err);
+    uint64_t n;
+    test_close(op_get(&t, values, &n), (const double[]){NAN, v[size + 3]}, 2, 0, 0, names[i % 2]);
+    test_close(op_get(&t, indices, &n), (const double[]){2, 3}, 2, 0, 0, names[i % 2]);
+    op_end(&t);
+  }
+}
+
 /* Lines in parts, the last of which has fewer than are wanted, and ties in all of them. */
 static void long_lines(void) {
   static const struct {
@@ -270,5 +297,5 @@ static void refuses(void) {
 }
 
 const struct test suite_topk[] = {
-    TEST(every_line),       TEST(bytes), TEST(corners), TEST(long_lines), TEST(refuses),
-    TEST(refuses_too_many), {0}};
+    TEST(every_line), TEST(bytes),   TEST(corners),          TEST(extrema_of_nan),
+    TEST(long_lines), TEST(refuses), TEST(refuses_too_many), {0}};

@@ -70,14 +70,14 @@ static sconce_status lines_of(struct plan *p, const struct node *n, const uint32
   } else {
     TRY(arg_bool(p, n, 2, &l->keep));
   }
-  const uint32_t size = x->rank ? dims[l->dim] : 1;
+  const uint32_t size = x->rank ? dims[l->dim] : 1, smallest = largest ? 0 : several ? 1 : 2;
   if (size > SMALL && k > BEST_MAX)
     return fail(p->err, SCONCE_UNSUPPORTED, "the %" PRId64 " best of %u elements, at most %d", k,
                 size, BEST_MAX);
   if (k < 0 || k > size)
     return fail(p->err, SCONCE_BAD_ARGUMENT, "%" PRId64 " elements of %u", k, size);
   l->u = (struct topk_params){
-      .lines = 1, .size = size, .inner = 1, .k = (uint32_t)k, .smallest = !largest};
+      .lines = 1, .size = size, .inner = 1, .k = (uint32_t)k, .smallest = smallest};
   for (uint32_t i = 0; i < x->rank; i++) {
     if (i != l->dim) l->u.lines *= dims[i];
     if (i > l->dim) l->u.inner *= dims[i];

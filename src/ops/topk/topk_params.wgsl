@@ -1,11 +1,12 @@
 // The k best elements of lines of x (outer, size, inner). An element's key is better the larger it
-// is; of equal keys the lower index is better. A NaN is larger than any number.
+// is; of equal keys the lower index is better. A NaN is larger than any number; alone, it is the
+// least one too.
 struct Params {
   lines: u32, // outer * inner
   size: u32,
   inner: u32,
   k: u32,
-  smallest: u32, // 1: the smallest are the best
+  smallest: u32, // 1: the smallest are the best, 2: and a NaN before them
   parts: u32,    // of a line, for kernels that split it,
   each: u32,     // so many elements in one
 }
@@ -43,7 +44,10 @@ fn key_of(line: u32, i: u32) -> u32 {
     return x[(line * p.size + i) * 2u];
   }
   let key = key_at((line / p.inner * p.size + i) * p.inner + line % p.inner);
-  return select(key, ~key, p.smallest == 1u);
+  if (p.smallest == 0u || (p.smallest == 2u && IN <= F16 && key == 0xffffffffu)) {
+    return key;
+  }
+  return ~key;
 }
 fn index_of(line: u32, i: u32) -> u32 {
   if (IN == FOUND) {

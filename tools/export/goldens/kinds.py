@@ -65,6 +65,14 @@ def tables():
         yield outside(f"argmax_{word(dtype)}", both, [(ints(low, high, 5, 7, dtype=dtype),)])
 
 
+def extrema():
+    """A NaN is the largest element and the smallest."""
+    nan, inf = float("nan"), float("inf")
+    of = {"aten::max.dim_max": lambda x: x.max(1), "aten::min.dim_min": lambda x: x.min(1), "aten::amin.out": lambda x: x.amin(1),
+          "aten::argmin.out": lambda x: x.argmin(1)}
+    yield outside("extrema_nan", of, [(torch.tensor([[1, nan, -inf, nan], [inf, 2, nan, -1], [3, -inf, 4, inf]]),)])
+
+
 def without_dims():
     """A tensor without dims counts as one of one element wherever an operator takes a dim."""
     of = {
@@ -104,5 +112,5 @@ def integers():
 
 
 def forms():
-    for family in (numbers, booleans, choices, joined, sums, tables, without_dims, integers):
+    for family in (numbers, booleans, choices, joined, sums, tables, extrema, without_dims, integers):
         yield from family()
