@@ -232,6 +232,7 @@ static sconce_status cut_at(struct rewrite *r, uint32_t i) {
   const struct node *linear = &r->g->nodes[at];
   const struct tensor *y = tensor_at(&p, out_id(linear));
   const uint64_t cols = y->rank ? y->dim_live[y->rank - 1] : 1;
+  if (cols == 0) return SCONCE_OK;
   for (uint32_t k = at; k <= i && i - at < FUSION_REACH; k++) {
     const struct node *n = node_of(r, k, select);
     struct lattice l;

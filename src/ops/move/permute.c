@@ -311,10 +311,12 @@ static sconce_status diagonal_of(struct plan *p, const struct node *n, const str
   for (uint32_t i = 0; i < 2; i++) TRY(arg_dim(p, n, 2 + i, x->rank, &d->dim[i]));
   if (d->dim[0] == d->dim[1])
     return fail(p->err, SCONCE_BAD_GRAPH, "the diagonal of dim %u with itself", d->dim[0]);
+  const int64_t rows = x->dim_live[d->dim[0]], columns = x->dim_live[d->dim[1]];
+  if (offset < -rows) offset = -rows; /* beyond the corner there is nothing either way */
+  if (offset > columns) offset = columns;
   d->first[0] = offset < 0 ? -offset : 0;
   d->first[1] = offset < 0 ? 0 : offset;
-  const int64_t down = x->dim_live[d->dim[0]] - d->first[0];
-  const int64_t along = x->dim_live[d->dim[1]] - d->first[1];
+  const int64_t down = rows - d->first[0], along = columns - d->first[1];
   const int64_t length = down < along ? down : along;
   d->length = length > 0 ? (uint32_t)length : 0;
   return SCONCE_OK;

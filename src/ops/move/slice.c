@@ -47,6 +47,7 @@ static sconce_status slice_of(struct plan *p, const struct node *n, struct slice
   TRY(arg_int_or(p, n, 3, size, &end));
   TRY(arg_int_or(p, n, 4, 1, &s->step));
   if (s->step < 1) return fail(p->err, SCONCE_BAD_GRAPH, "a step of %" PRId64, s->step);
+  if (s->step > size) s->step = size ? size : 1; /* there is no second element then */
   s->start = clamped(start, size);
   end = clamped(end, size);
   s->length = end > s->start ? (uint32_t)((end - s->start - 1) / s->step + 1) : 0;
@@ -162,7 +163,7 @@ static sconce_status equal_sizes(struct plan *p, const struct node *n, uint32_t 
   TRY(arg_dim(p, n, 2, x->rank, dim));
   const int64_t all = x->dim_live[*dim];
   *count = arg_count(p, n, 3);
-  const int64_t parts = size > 0 ? (all + size - 1) / size : 0;
+  const int64_t parts = size > 0 ? all / size + (all % size != 0) : 0;
   if (size < 0 || *count > PARTS_MAX || *count != (parts ? parts : 1) || (!size && all))
     return fail(p->err, SCONCE_BAD_ARGUMENT, "%u parts of %" PRId64 " for a dim of %" PRId64,
                 *count, size, all);

@@ -17,10 +17,11 @@ static sconce_status unfold_of(struct plan *p, const struct node *n, const struc
   TRY(arg_int(p, n, 2, &size));
   TRY(arg_int(p, n, 3, &u->step));
   const uint32_t all = x->dim_live[u->dim];
-  if (x->rank == RANK_MAX || size < 0 || size > all || u->step < 1 || u->step > INT32_MAX)
+  if (x->rank == RANK_MAX || size < 0 || size > all || u->step < 1)
     return fail(p->err, SCONCE_BAD_ARGUMENT,
                 "windows of %" PRId64 " in steps of %" PRId64 " in dim %u of %u, which has %u",
                 size, u->step, u->dim, x->rank, all);
+  if (u->step > all) u->step = (int64_t)all + 1; /* there is no second window then */
   u->size = (uint32_t)size;
   u->windows = (uint32_t)((all - size) / u->step) + 1;
   return SCONCE_OK;

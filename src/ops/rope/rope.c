@@ -60,7 +60,7 @@ static sconce_status check_tensors(struct plan *p, const struct call *c) {
 
 static sconce_status check_tables(struct plan *p, const struct call *c, enum form form) {
   char a[120], b[120];
-  if (c->cos->rank < 2 || tensor_numel(c->sin) != tensor_numel(c->cos) ||
+  if (c->cos->rank < 2 || c->sin->rank == 0 || tensor_numel(c->sin) != tensor_numel(c->cos) ||
       c->sin->dim_live[c->sin->rank - 1] != c->width)
     return fail(p->err, SCONCE_BAD_GRAPH, "the tables are %s and %s", tensor_text(c->cos, a),
                 tensor_text(c->sin, b));
@@ -103,10 +103,9 @@ static sconce_status read_call(struct plan *p, const struct node *n, struct call
 static sconce_status shape(struct plan *p, const struct node *n) {
   struct call c;
   TRY(read_call(p, n, &c));
-  if (c.start < 0 || c.start + c.seq > c.positions)
-    return fail(p->err, SCONCE_BAD_ARGUMENT,
-                "positions %" PRId64 " to %" PRId64 ", the tables have %u", c.start,
-                c.start + c.seq - 1, c.positions);
+  if (c.start < 0 || c.start > (int64_t)c.positions - c.seq)
+    return fail(p->err, SCONCE_BAD_ARGUMENT, "%u positions from %" PRId64 " on, the tables have %u",
+                c.seq, c.start, c.positions);
   TRY(set_dims(p, c.yq, c.q->dim_live, c.q->rank));
   return set_dims(p, c.yk, c.k->dim_live, c.k->rank);
 }

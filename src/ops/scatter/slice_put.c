@@ -51,8 +51,8 @@ static sconce_status range_of(struct plan *p, const struct node *n, int64_t size
     TRY(bound(p, n, END, size, size, &end));
     TRY(arg_int(p, n, STEP, &step));
   }
-  if (step < 1 || step > INT32_MAX)
-    return fail(p->err, SCONCE_BAD_GRAPH, "a step of %" PRId64, step);
+  if (step < 1) return fail(p->err, SCONCE_BAD_GRAPH, "a step of %" PRId64, step);
+  if (step > size) step = size ? size : 1; /* there is no second element then */
   u->start = (uint32_t)start;
   u->step = (uint32_t)step;
   u->count = end > start ? (uint32_t)div_up((uint64_t)(end - start), (uint64_t)step) : 0;

@@ -222,7 +222,7 @@ static bool is_number(const struct plan *p, const struct node *n, uint32_t arg, 
 static bool is_last_dim(const struct plan *p, const struct node *n, uint32_t arg) {
   const struct tensor *x = tensor_at(p, n->args[0]);
   int64_t dim = 0;
-  return x && arg_is_int(p, n, arg, &dim) && (dim == -1 || dim + 1 == x->rank);
+  return x && arg_is_int(p, n, arg, &dim) && (dim == -1 || dim == (int64_t)x->rank - 1);
 }
 
 static bool is_last_of(struct plan *p, const struct node *n, uint32_t arg) {
@@ -230,7 +230,7 @@ static bool is_last_of(struct plan *p, const struct node *n, uint32_t arg) {
   int64_t dims[RANK_MAX];
   uint32_t count;
   return x && arg_ints(p, n, arg, dims, RANK_MAX, &count) == SCONCE_OK && count == 1 &&
-         (dims[0] == -1 || dims[0] + 1 == x->rank);
+         (dims[0] == -1 || dims[0] == (int64_t)x->rank - 1);
 }
 
 /* where(no score of the query is above −inf, 0, weights), as PyTorch spells it: the scores that it
