@@ -354,12 +354,22 @@ static bool has_scalar(const struct graph *g, const struct node *n) {
   return false;
 }
 
+/* Do the dims that its shape just gave leave it without work? Its emit is not made for that. */
+static bool has_no_work(const struct graph *g, const struct node *n) {
+  if (n->op->flags & OP_HOST) return false;
+  if (n->n_parts == 0) return is_empty(g, out_id(n));
+  for (uint32_t i = 0; i < n->n_parts; i++)
+    if (has_no_work(g, &n->parts[i])) return true;
+  return false;
+}
+
 /* *fits: its arguments passed the checks of its shape at the maximum dims, which emit relies on.
  * What a call could still put right, dims and scalars, is no error yet. */
-static sconce_status shape_first(struct plan *p, bool *fits) {
+static sconce_status shape_first(struct plan *p, bool *fits, bool *works) {
   sconce_error why = {0};
   struct plan trial = {.g = p->g, .node = p->node, .err = &why};
   sconce_status status = shape_node(&trial);
+  *works = status == SCONCE_OK && !has_no_work(p->g, p->node);
   p->g->wanted = NO_VALUE;
   put_back(p->g);
   *fits = status == SCONCE_OK;
@@ -369,29 +379,31 @@ static sconce_status shape_first(struct plan *p, bool *fits) {
 }
 
 /* A first plan at the maximum dims: it shows what loads, and its errors are a device's or a file's.
- * No record is made for arguments that a shape has not accepted. Dims stay at the maximum. */
+ * No record is made for arguments that a shape has not accepted, or from which it made a result
+ * without elements. Dims stay at the maximum. */
 static sconce_status plan_first(struct graph *g, sconce_error *err) {
   struct plan p = {.g = g, .err = err};
   graph_begin(g);
   for (uint32_t i = 0; i < g->n_nodes; i++) {
-    bool fits;
+    bool fits, works;
     p.node = &g->nodes[i];
-    TRY(at_node(&p, shape_first(&p, &fits)));
+    TRY(at_node(&p, shape_first(&p, &fits, &works)));
     p.node->fits = fits;
-    if (fits) TRY(at_node(&p, emit_node(&p)));
+    if (works) TRY(at_node(&p, emit_node(&p)));
     p.node->stale = true; /* the first call shapes everything */
   }
   return SCONCE_OK;
 }
 
-/* What callers write must not be what the file fixed, which others may share. */
+/* What callers write must not be what the file fixed, which others may share. What nodes write is
+ * not known to the host, and may have no bytes at all: a buffer that begins with zeros. */
 static sconce_status read_constants(struct graph *g, sconce_error *err) {
   for (uint32_t i = 0; i < g->n_values; i++) {
     if (g->values[i].kind != VK_TENSOR || !g->values[i].tensor.constant) continue;
     if (g->values[i].tensor.input)
       return fail(err, SCONCE_BAD_GRAPH, "value %u is an input and a constant", i);
-    const struct extent bytes = g->values[i].tensor.bytes;
-    g->values[i].tensor.host = bytes.held == bytes.size ? bytes.data : NULL;
+    struct tensor *t = &g->values[i].tensor;
+    if (host_elements_stay(t) && t->bytes.held == t->bytes.size) t->host = t->bytes.data;
   }
   return SCONCE_OK;
 }

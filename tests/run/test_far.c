@@ -113,6 +113,37 @@ static void one_element_is_put(void) {
 
 /* ---- nothing where something is promised ----------------------------------------------------- */
 
+/* The largest result is not empty, that of these arguments is. */
+static void convolution_of_no_images(void) {
+  struct op_test t;
+  sconce_error err = {0};
+  uint64_t n = 1;
+  op_begin(&t);
+  uint32_t x = op_input(&t, VK_FLOAT32, DIMS(0, 1, 4)), null = op_null(&t);
+  uint32_t w = op_constant(&t, VK_FLOAT32, DIMS(2, 1, 3), six);
+  uint32_t y = op_output(&t, VK_FLOAT32, DIMS(3, 2, 2)), one = op_ints(&t, INTS(1));
+  uint32_t zero = op_ints(&t, INTS(0)), groups = op_int(&t, 1), no = op_bool(&t, false);
+  op_node(&t, "aten.convolution.default", IDS(x, w, null, one, zero, one, no, zero, groups, y));
+  CHECK_OK(op_load(&t, NULL, &err), err);
+  op_set(&t, x, DIMS(0, 1, 4), six);
+  CHECK_OK(op_run(&t, &err), err);
+  (void)op_get(&t, y, &n);
+  CHECK_EQ(n, 0);
+  op_end(&t);
+}
+
+static void shuffle_of_no_pixels(void) {
+  struct op_test t;
+  sconce_error err = {0};
+  op_begin(&t);
+  uint32_t x = op_input(&t, VK_INT8, DIMS(1, 4, 0, 4)), scale = op_double(&t, 0.5);
+  uint32_t y = op_output(&t, VK_INT8, DIMS(1, 1, 2, 8)), zero = op_int(&t, 0);
+  op_node(&t, "et_vk.q8ta_pixel_shuffle.default",
+          IDS(x, scale, zero, scale, zero, op_int(&t, 2), y));
+  CHECK_OK(op_load(&t, NULL, &err), err);
+  op_end(&t);
+}
+
 /* Two selections from a product without columns. */
 static void selections_from_no_columns(void) {
   struct op_test t;
@@ -162,12 +193,38 @@ static void a_position_past_all_tables(void) {
   }
 }
 
+/* A buffer that begins with zeros has no bytes in the file: its elements are on the device alone.
+ */
+static void indices_from_a_buffer_without_bytes(void) {
+  static const uint8_t nothing[1];
+  struct op_test t;
+  sconce_error err = {0};
+  op_begin(&t);
+  uint32_t x = op_input(&t, VK_FLOAT32, DIMS(6)), y = op_output(&t, VK_FLOAT32, DIMS(6));
+  uint32_t index = op_tensor(&t, VK_INT32, DIMS(6)), dim = op_int(&t, 0);
+  struct tensor *buffer = &t.graph.values[index].tensor;
+  buffer->constant = buffer->written = true;
+  buffer->bytes = (struct extent){.data = nothing};
+  op_node(&t, "aten.gather.default", IDS(x, dim, index, op_bool(&t, false), y));
+  CHECK_OK(op_load(&t, NULL, &err), err);
+  op_set(&t, x, DIMS(6), six);
+  CHECK_OK(op_run(&t, &err), err);
+  uint64_t n = 0;
+  const double *got = op_get(&t, y, &n);
+  for (uint64_t i = 0; i < n; i++) CHECK_EQ((int)got[i], 0);
+  CHECK_EQ(n, 6);
+  op_end(&t);
+}
+
 const struct test suite_far[] = {
     TEST(one_element_or_none),
     TEST(parts_of_any_size),
     TEST(one_element_is_put),
+    TEST(convolution_of_no_images),
+    TEST(shuffle_of_no_pixels),
     TEST(selections_from_no_columns),
     TEST(a_number_where_a_table_is),
     TEST(a_position_past_all_tables),
+    TEST(indices_from_a_buffer_without_bytes),
     {0},
 };
