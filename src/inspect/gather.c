@@ -227,12 +227,12 @@ bool method_blocked(const struct inspect_method *m, char out[200]) {
   *out = 0;
   if (m->n_foreign)
     snprintf(out, 200,
-             "%u of %u delegates are for other backends: export with the VulkanPartitioner or the "
+             "%u of %u delegates %s for another backend: export with the VulkanPartitioner or the "
              "WebGPUPartitioner",
-             m->n_foreign, m->n_delegates);
+             m->n_foreign, m->n_delegates, m->n_foreign == 1 ? "is" : "are");
   else if (m->n_unsupported)
-    snprintf(out, 200, "%u of %u calls are of operators that this build does not have",
-             m->n_unsupported, m->n_calls);
+    snprintf(out, 200, "%u of %u calls %s of an operator that this build does not have",
+             m->n_unsupported, m->n_calls, m->n_unsupported == 1 ? "is" : "are");
   else if (m->memory.unknown)
     snprintf(out, 200, "%s", m->memory.unknown);
   return *out;

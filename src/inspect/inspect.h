@@ -109,6 +109,10 @@ SCONCE_CHECK sconce_status inspect_ready(struct inspect *x, const struct inspect
 /* The method as a finished graph; `g` is initialised, and the caller's to free. */
 SCONCE_CHECK sconce_status inspect_build(struct inspect *x, struct inspect_method *m,
                                          struct graph *g, sconce_error *err);
+/* One call of the finished graph, with the inputs of `desc`, as --plan says them. */
+SCONCE_CHECK sconce_status inspect_call(struct inspect *x, struct graph *g,
+                                        const sconce_inspect_desc *desc, sconce_error *err);
+uint32_t inspect_dispatches(const struct graph *g); /* of what is planned */
 
 /* ---- writing --------------------------------------------------------------------------------- */
 

@@ -17,6 +17,19 @@ sconce_status inspect_build(struct inspect *x, struct inspect_method *m, struct 
   return graph_finish(g, err);
 }
 
+/* Of a call of the largest dims; nodes that follow from its inputs are planned with it alone. Where
+ * that call cannot be planned, those that do not. */
+static sconce_status count_dispatches(struct inspect *x, struct graph *g, uint32_t *n,
+                                      sconce_error *err) {
+  static const sconce_inspect_desc largest = {0};
+  const struct arena_mark start = arena_mark(&x->arena);
+  *n = inspect_dispatches(g);
+  sconce_status status = inspect_call(x, g, &largest, err);
+  if (status == SCONCE_OK) *n = inspect_dispatches(g);
+  arena_rewind(&x->arena, start);
+  return status == SCONCE_NO_MEMORY ? status : SCONCE_OK;
+}
+
 static sconce_status plan(struct inspect *x, struct inspect_method *m, const struct caps *caps,
                           sconce_error *err) {
   struct graph g;
@@ -26,7 +39,7 @@ static sconce_status plan(struct inspect *x, struct inspect_method *m, const str
     for (uint32_t i = 0; i < g.n_buffers; i++)
       m->memory.bytes[g.buffers[i].kind] += g.buffers[i].size;
     m->memory.nodes = g.n_nodes;
-    for (uint32_t i = 0; i < g.n_nodes; i++) m->memory.dispatches += g.nodes[i].n_records;
+    status = count_dispatches(x, &g, &m->memory.dispatches, err);
   }
   graph_free(&g);
   return status;
@@ -46,10 +59,12 @@ static uint64_t count_values(const struct inspect_method *m) {
 
 static sconce_status find_missing(struct inspect *x, const struct inspect_method *m,
                                   sconce_error *err) {
-  for (uint32_t i = 0; i < m->n_delegates; i++)
-    if (m->delegates[i].n_missing)
-      return fail(err, SCONCE_BAD_FILE, "%u constants are in other files: name the .ptd files too",
-                  m->delegates[i].n_missing);
+  for (uint32_t i = 0; i < m->n_delegates; i++) {
+    const uint32_t n = m->delegates[i].n_missing;
+    if (n)
+      return fail(err, SCONCE_BAD_FILE, "%u constant%s in other files: name the .ptd files too", n,
+                  n == 1 ? " is" : "s are");
+  }
   return x->kind == INSPECT_PROGRAM ? ptd_set_match(&x->model->data, &x->model->pte, err)
                                     : SCONCE_OK;
 }

@@ -113,6 +113,20 @@ static sconce_status plan_call(struct call *c, const sconce_inspect_desc *desc) 
   return graph_check(c->g, c->err);
 }
 
+sconce_status inspect_call(struct inspect *x, struct graph *g, const sconce_inspect_desc *desc,
+                           sconce_error *err) {
+  const void *zeros = arena_alloc(&x->arena, HOST_READ_MAX, 1, 8);
+  if (!zeros) return fail(err, SCONCE_NO_MEMORY, "no memory for a call");
+  struct call call = {.x = x, .g = g, .zeros = zeros, .err = err};
+  return plan_call(&call, desc);
+}
+
+uint32_t inspect_dispatches(const struct graph *g) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < g->n_nodes; i++) n += g->nodes[i].n_records;
+  return n;
+}
+
 /* ---- text ------------------------------------------------------------------------------------ */
 
 static void put_word(struct out *o, char kind, const uint8_t *p) {
@@ -192,7 +206,6 @@ static void put_inputs(struct out *o, const struct graph *g) {
 static void put_plan(struct out *o, const struct graph *g, const struct inspect_method *m,
                      const sconce_inspect_desc *desc) {
   uint64_t bytes[BUFFER_TRANSIENT + 1] = {0};
-  uint32_t dispatches = 0;
   out_put(o, "plan");
   if (m->name.size) {
     out_put(o, " of ");
@@ -200,15 +213,12 @@ static void put_plan(struct out *o, const struct graph *g, const struct inspect_
   }
   out_put(o, ", device %s\n", desc->device ? desc->device : "default");
   put_inputs(o, g);
-  for (uint32_t i = 0; i < g->n_nodes; i++) {
-    put_node(o, &g->nodes[i], !desc->no_params);
-    dispatches += g->nodes[i].n_records;
-  }
+  for (uint32_t i = 0; i < g->n_nodes; i++) put_node(o, &g->nodes[i], !desc->no_params);
   for (uint32_t i = 0; i < g->n_buffers; i++) bytes[g->buffers[i].kind] += g->buffers[i].size;
   out_put(o,
           "%u nodes, %u dispatches, GPU memory %" PRIu64 " bytes persistent, %" PRIu64
           " transient\n",
-          g->n_nodes, dispatches, bytes[BUFFER_CONSTANT] + bytes[BUFFER_STATE],
+          g->n_nodes, inspect_dispatches(g), bytes[BUFFER_CONSTANT] + bytes[BUFFER_STATE],
           bytes[BUFFER_INPUT] + bytes[BUFFER_OUTPUT] + bytes[BUFFER_TRANSIENT]);
 }
 
@@ -219,13 +229,10 @@ sconce_status inspect_plan(struct inspect *x, const sconce_inspect_desc *desc, s
   struct caps caps;
   TRY(inspect_caps(desc->device, &caps, err));
   TRY(inspect_ready(x, m, err));
-  const void *zeros = arena_alloc(&x->arena, HOST_READ_MAX, 1, 8);
-  if (!zeros) return fail(err, SCONCE_NO_MEMORY, "no memory for a call");
   struct graph g;
   graph_init(&g, &x->arena.allocator, &caps);
-  struct call call = {.x = x, .g = &g, .zeros = zeros, .err = err};
   sconce_status status = inspect_build(x, m, &g, err);
-  if (status == SCONCE_OK) status = plan_call(&call, desc);
+  if (status == SCONCE_OK) status = inspect_call(x, &g, desc, err);
   if (status == SCONCE_OK) put_plan(o, &g, m, desc);
   graph_free(&g);
   return status;

@@ -7,7 +7,9 @@
 enum { NAME_SHOWN = 200, NAME_WIDTH = 52, KEY_SHOWN = 16, ENTRIES_SHOWN = 20 };
 
 static void put_count(struct out *o, uint64_t n, const char *what) {
-  out_put(o, "%" PRIu64 " %s%s", n, what, n == 1 ? "" : "s");
+  const size_t size = strlen(what);
+  const bool sibilant = size > 1 && strcmp(what + size - 2, "ch") == 0;
+  out_put(o, "%" PRIu64 " %s%s", n, what, n == 1 ? "" : sibilant ? "es" : "s");
 }
 
 /* ---- head ------------------------------------------------------------------------------------ */
@@ -84,7 +86,8 @@ static void put_delegates(struct out *o, const struct inspect_method *m) {
     out_size(o, d->blob.size, 0);
     if (d->is_graph) {
       uint32_t n = count_symints(&d->vk);
-      out_put(o, ", %u nodes, %u values", d->vk.n_calls, d->vk.n_values);
+      out_put(o, ", "), put_count(o, d->vk.n_calls, "node");
+      out_put(o, ", "), put_count(o, d->vk.n_values, "value");
       if (n) out_put(o, ", "), put_count(o, n, "live integer");
     } else {
       out_put(o, ": another backend's, cannot be run");
@@ -146,7 +149,9 @@ static void put_verdict(struct out *o, const struct inspect_method *m) {
     out_text(o, text_of(why), SIZE_MAX);
     out_put(o, "\n");
   } else {
-    out_put(o, "  %-12syes, %u dispatches at the largest shape\n", "runs", m->memory.dispatches);
+    out_put(o, "  %-12syes, ", "runs");
+    put_count(o, m->memory.dispatches, "dispatch");
+    out_put(o, " at the largest shape\n");
   }
 }
 
@@ -199,7 +204,7 @@ static void put_class(struct out *o, const struct inspect_weight *w) {
     snprintf(label, sizeof label, "%s, a scale per channel", quant);
   else
     snprintf(label, sizeof label, "%s", quant ? quant : "plain");
-  out_put(o, "  %-9s %-24s %6u ", w->dtype, label, w->tensors);
+  out_put(o, "  %-9s %-26s %6u ", w->dtype, label, w->tensors);
   out_put(o, "%-8s", w->tensors == 1 ? "tensor" : "tensors");
   out_size(o, w->bytes, 10);
   out_put(o, "\n");
@@ -220,14 +225,16 @@ static void put_weights(const struct inspect *x, struct out *o) {
     return;
   }
   out_size(o, bytes, 0);
+  out_put(o, ", ");
   if (numel < 1000000)
-    out_put(o, ", %" PRIu64 " parameters\n", numel);
+    put_count(o, numel, "parameter");
   else
-    out_put(o, ", %.1f million parameters\n", (double)numel * 1e-6);
+    out_put(o, "%.1f million parameters", (double)numel * 1e-6);
+  out_put(o, "\n");
   for (uint32_t i = 0; i < x->n_weights; i++) put_class(o, &x->weights[i]);
-  if (x->n_missing)
-    out_put(o, "  %u constants are in none of the given files: name the .ptd files too\n",
-            x->n_missing);
+  if (!x->n_missing) return;
+  out_put(o, "  "), put_count(o, x->n_missing, "constant");
+  out_put(o, " in none of the given files: name the .ptd files too\n");
 }
 
 static void put_largest(const struct inspect *x, struct out *o) {

@@ -20,6 +20,7 @@ static const struct role {
     {"et_vk.q8ta_linear", QUANT_8BIT, 3, 5, -1},
     {"et_vk.q8ta_conv2d", QUANT_8BIT, 3, 5, -1},
     {"aten._weight_int8pack_mm.", QUANT_8BIT, 1, 2, -1},
+    {"torchao.dequantize_affine.", QUANT_8BIT, 0, 2, 1},
     {"quantized_decomposed::embedding_4bit.", QUANT_4BIT, 0, 1, -1},
     {"quantized_decomposed::embedding_byte.", QUANT_8BIT, 0, 1, -1},
 };
@@ -139,6 +140,17 @@ static void count_constant(struct census *s, const struct constant *c, bool stat
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
 
+/* Elements that share a scale, from a number or from a block's dims; 0: a whole channel. */
+static uint32_t group_of(const struct vkgraph *g, uint32_t id, uint32_t weight) {
+  struct vk_value group = vkgraph_value(g, id), w = vkgraph_value(g, weight);
+  int64_t n = group.kind == VK_INT ? group.i : 0;
+  if (group.kind == VK_INT_LIST && group.items.n && w.kind == VK_TENSOR && w.tensor.rank) {
+    n = fb_i64_at(group.items, group.items.n - 1);
+    if (n == w.tensor.dims[w.tensor.rank - 1]) n = 0;
+  }
+  return n > 0 && n <= UINT32_MAX ? (uint32_t)n : 0;
+}
+
 static void mark_role(struct mark *marks, const struct vkgraph *g, const struct vk_call *call) {
   const struct role *role = role_of(call->name);
   if (!role || !has_role_args(role, call->args)) return;
@@ -147,9 +159,9 @@ static void mark_role(struct mark *marks, const struct vkgraph *g, const struct 
   weight->quant = role->quant;
   if (scales->quant == QUANT_NONE) scales->quant = QUANT_SCALES;
   if (role->group < 0 || (uint32_t)role->group >= call->args.n) return;
-  struct vk_value group = vkgraph_value(g, fb_u32_at(call->args, (uint32_t)role->group));
-  if (group.kind == VK_INT && group.i > 0 && group.i <= UINT32_MAX)
-    weight->group = (uint32_t)group.i;
+  const uint32_t group = group_of(g, fb_u32_at(call->args, (uint32_t)role->group),
+                                  fb_u32_at(call->args, (uint32_t)role->weight));
+  if (group) weight->group = group;
 }
 
 static void mark_call(struct mark *marks, const struct vkgraph *g, const struct vk_call *call) {
@@ -163,6 +175,7 @@ static void mark_call(struct mark *marks, const struct vkgraph *g, const struct 
     struct mark *m = &marks[marks[fb_u32_at(call->args, i)].alias];
     if (!m->user.size) m->user = call->name;
     if (op && i < 32 && op->writes >> i & 1) m->written = true;
+    if (i + 1 == n) m->written = true; /* the output: of a buffer's change it is the buffer */
   }
   mark_role(marks, g, call);
 }

@@ -50,6 +50,31 @@ def test_text():
     assert "GPU memory" in text and "operators" in text and "weights: " in text
 
 
+def test_dispatches_are_those_of_the_plan():
+    """Also of nodes that no load plans, since their shapes follow from a call's inputs."""
+    for path in ROOT / "models/stories15M/stories15M-4w.pte", ROOT / "tests/data/goldens/toy.pte":
+        says = re.search(r"yes, (\d+) dispatches at the largest shape", inspect(path))[1]
+        planned = re.search(r"(\d+) dispatches", inspect(path, "--plan", "--no-params").splitlines()[-1])[1]
+        assert says == planned == str(json.loads(inspect(path, "--json"))["methods"][0]["gpu_memory"]["dispatches"]), (path, says)
+
+
+def test_page_shows_what_is_printed():
+    """The samples of docs/inspect.md, line by line; where a line is … others are left out, and … ends a line that is cut."""
+    page = (ROOT / "docs/inspect.md").read_text()
+    samples = re.findall(r"```\n\$ sconce inspect (stories15M-4w\.pte.*)\n((?s:.*?))```", page)
+    assert len(samples) == 3, samples
+    for words, sample in samples:
+        out, at, cut = inspect(*words.split(), cwd=ROOT / "models/stories15M").splitlines(), 0, False
+        for line in sample.splitlines():
+            if line.strip() == "…":
+                cut = True
+                continue
+            fits = [i for i in range(at, len(out)) if out[i] == line or line.endswith(" …") and out[i].startswith(line[:-1])]
+            assert fits and (cut or fits[0] == at), (words, line, out[at])
+            at, cut = fits[0] + 1, False
+        assert cut or at == len(out), (words, out[at])
+
+
 def test_options_before_and_after_the_file():
     assert inspect("--json", DATA / "control.pte") == inspect(DATA / "control.pte", "--json")
     err = run(SCONCE, "inspect", DATA / "control.pte", "--json", "--dot", expect=2)[1]

@@ -22,7 +22,7 @@ static const struct {
     {"delegate.pte", SCONCE_INSPECT_TEXT, "inputs      0: float32 up to [2, 3]"},
     {"delegate.pte", SCONCE_INSPECT_TEXT, "delegates   0: VulkanBackend"},
     {"delegate.pte", SCONCE_INSPECT_TEXT, "options: require_dynamic_shapes 1"},
-    {"delegate.pte", SCONCE_INSPECT_TEXT, "runs        yes, 1 dispatches"},
+    {"delegate.pte", SCONCE_INSPECT_TEXT, "runs        yes, 1 dispatch at"},
     {"delegate.pte", SCONCE_INSPECT_TEXT, "32 bytes persistent (constants 32 bytes"},
     {"delegate.pte", SCONCE_INSPECT_TEXT, "64 bytes transient"},
     {"delegate.pte", SCONCE_INSPECT_TEXT, "    1  et_vk.prepack.default"},
@@ -42,13 +42,14 @@ static const struct {
     {"mutable.pte", SCONCE_INSPECT_TEXT, "float32   state"},
     {"branch.pte", SCONCE_INSPECT_GRAPH, "unless v3 go to 4"},
     {"branch.pte", SCONCE_INSPECT_JSON, "\"move\": "},
-    {"external.pte", SCONCE_INSPECT_TEXT, "1 constants are in none of the given files"},
+    {"external.pte", SCONCE_INSPECT_TEXT, "\n  1 constant in none of the given files"},
     {"external.pte", SCONCE_INSPECT_JSON, "\"stored\": \"external\", \"name\": \"ramp\""},
     {"external.ptd", SCONCE_INSPECT_TEXT, "3 keys"},
     {"external.ptd", SCONCE_INSPECT_TEXT, "float32 [2, 3], 24 bytes"},
     {"external.ptd", SCONCE_INSPECT_JSON, "{\"key\": \"blob\", \"bytes\": 6}"},
     {"values.pte", SCONCE_INSPECT_JSON, "\"value\": -9223372036854775808"},
     {"add.pte", SCONCE_INSPECT_TEXT, "portable        1  aten::add.out"},
+    {"add.pte", SCONCE_INSPECT_TEXT, "1 method\n"},
 };
 
 static void says_what_is_in_a_file(void) {
@@ -89,10 +90,47 @@ static void a_bare_graph(void) {
   CHECK_OK(write_blob_to_memory(&blob, &arena, &bytes, &err), err);
   struct report r = inspect_bytes(bytes, SCONCE_INSPECT_TEXT);
   CHECK(r.text && strstr(r.text, "a VulkanBackend delegate"));
-  CHECK(r.text && strstr(r.text, "1 constants are in other files: name the .ptd files too"));
+  CHECK(r.text && strstr(r.text, "1 constant is in other files: name the .ptd files too"));
   report_free(&r);
   r = inspect_bytes(bytes, SCONCE_INSPECT_GRAPH);
   CHECK(r.text && strstr(r.text, "out  %4 float32 [2, 3]"));
+  report_free(&r);
+  arena_free(&arena);
+}
+
+/* What a call writes is state, also through a prepacked value; what is dequantised is a weight. */
+static void what_constants_are(void) {
+  struct arena arena;
+  arena_init(&arena, NULL);
+  sconce_error err = {0};
+  struct write_blob graph;
+  struct span bytes = {0};
+  struct write_vk g;
+  write_vk_init(&g, &arena);
+  const int64_t block[] = {1, 32};
+  int32_t x = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(2, 64));
+  int32_t best = write_vk_constant(&g, VK_FLOAT32, DIM_LIST(2, 64), write_vk_named(&g, "m", 512));
+  int32_t kept = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(2, 64));
+  write_vk_call(&g, "et_vk.prepack.default", ID_LIST(best, kept));
+  write_vk_call(&g, "aten.minimum.default", ID_LIST(kept, x, kept));
+  int32_t w = write_vk_constant(&g, VK_INT8, DIM_LIST(8, 64), write_vk_named(&g, "w", 512));
+  int32_t s = write_vk_constant(&g, VK_FLOAT32, DIM_LIST(8, 2), write_vk_named(&g, "s", 64));
+  int32_t y = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(8, 64));
+  int32_t none = write_vk_value(&g, literal_null());
+  write_vk_call(
+      &g, "torchao.dequantize_affine.default",
+      ID_LIST(w, write_vk_value(&g, literal_ints(block, 2)), s, none, none, none, none, none, y));
+  write_vk_inputs(&g, ID_LIST(x));
+  write_vk_outputs(&g, ID_LIST(kept, y));
+  CHECK_OK(write_vk_finish(&g, &graph, &err), err);
+  CHECK_OK(write_blob_to_memory(&graph, &arena, &bytes, &err), err);
+  struct report r = inspect_bytes(bytes, SCONCE_INSPECT_TEXT);
+  static const char *const says[] = {
+      "  float32   state                           1 tensor   512 bytes",
+      "  int8      8-bit, groups of 32             1 tensor   512 bytes",
+      "  float32   scales                          1 tensor    64 bytes",
+  };
+  for (size_t i = 0; i < sizeof says / sizeof *says; i++) CHECK(r.text && strstr(r.text, says[i]));
   report_free(&r);
   arena_free(&arena);
 }
@@ -266,6 +304,7 @@ const struct test suite_inspect[] = {
     TEST(says_what_is_in_a_file),
     TEST(every_example_in_every_form),
     TEST(a_bare_graph),
+    TEST(what_constants_are),
     TEST(one_method_only),
     TEST(names_cannot_break_out),
     TEST(damaged_files),
