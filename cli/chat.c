@@ -32,8 +32,9 @@ static void notice(const struct talk *t) {
     fprintf(stderr, "(the context was full: the oldest %zu messages are forgotten)\n",
             t->n_forgotten);
   if (t->last.stop == SCONCE_STOP_CONTEXT)
-    fprintf(stderr, "(the context is full: %s/reset starts over)\n",
-            t->shift ? "" : "--on-full shift drops the oldest turns, ");
+    fprintf(stderr, "(the context is full: %s)\n",
+            t->shift ? "the message and its answer alone are more than it holds"
+                     : "--on-full shift drops the oldest turns, /reset starts over");
   if (t->last.stop == SCONCE_STOP_CALLER) fputs("(stopped)\n", stderr);
 }
 

@@ -35,6 +35,8 @@ const char *console_file_name(const char *path);
  * program, since nobody looked at the first. */
 void console_catch_interrupt(bool on);
 bool console_interrupted(void);
+/* Called by the first Ctrl-C, on a signal's or a thread's behalf; NULL: nobody any more. */
+void console_tell_interrupt(void (*call)(void *user), void *user);
 /* Ends the program as Ctrl-C does, so that a shell's loop ends too; returns if it cannot. */
 void console_end_interrupted(void);
 

@@ -68,6 +68,8 @@ const char *console_file_name(const char *path) {
 }
 
 static volatile sig_atomic_t interrupted;
+static void (*volatile told)(void *user);
+static void *volatile told_user;
 
 void console_end_interrupted(void) {
   if (signal(SIGINT, SIG_DFL) != SIG_ERR) raise(SIGINT);
@@ -76,7 +78,14 @@ void console_end_interrupted(void) {
 static void on_interrupt(int number) {
   (void)number;
   if (interrupted) console_end_interrupted();
+  void (*const call)(void *user) = told;
   interrupted = 1;
+  if (call) call(told_user);
+}
+
+void console_tell_interrupt(void (*call)(void *user), void *user) {
+  if (call) told_user = user;
+  told = call;
 }
 
 void console_catch_interrupt(bool on) {

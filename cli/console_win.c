@@ -135,13 +135,22 @@ bool console_replace(const char *from, const char *to) {
 const char *console_file_name(const char *path) { return path_name(path); }
 
 static volatile sig_atomic_t interrupted, catching;
+static void (*volatile told)(void *user);
+static void *volatile told_user;
 
 /* On a thread of the system's. */
 static BOOL WINAPI on_control(DWORD event) {
   if (!catching || interrupted || (event != CTRL_C_EVENT && event != CTRL_BREAK_EVENT))
     return FALSE;
+  void (*const call)(void *user) = told;
   interrupted = 1;
+  if (call) call(told_user);
   return TRUE;
+}
+
+void console_tell_interrupt(void (*call)(void *user), void *user) {
+  if (call) told_user = user;
+  told = call;
 }
 
 void console_catch_interrupt(bool on) {

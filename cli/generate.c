@@ -35,7 +35,8 @@ static const char *speed(char out[48], size_t n, double seconds) {
 }
 
 static void report(const struct llm_cost *p, const sconce_generate_result *r, bool json) {
-  char a[48], b[48], kept[48] = "";
+  char a[48], b[48], kept[48] = "", part[48] = "";
+  const size_t there = p->n - p->n_left;
   if (json) {
     printf("{\"event\": \"done\", \"stop\": \"%s\", \"prompt_tokens\": %zu, "
            "\"reused_tokens\": %zu, \"new_tokens\": %zu, \"prompt_s\": %.4f, \"new_s\": %.4f}\n",
@@ -43,9 +44,10 @@ static void report(const struct llm_cost *p, const sconce_generate_result *r, bo
     return;
   }
   if (p->n_reused) snprintf(kept, sizeof kept, " (%zu kept)", p->n_reused);
-  fprintf(stderr, "\nprompt %zu token%s%s%s; %zu new token%s%s (%s)\n", p->n, CLI_S(p->n), kept,
-          speed(a, p->n - p->n_reused, p->seconds), r->n_new, CLI_S(r->n_new),
-          speed(b, r->n_new, r->new_s), llm_stop_name(r->stop));
+  if (p->n_left) snprintf(part, sizeof part, "%zu of ", there);
+  fprintf(stderr, "\nprompt %s%zu token%s%s%s; %zu new token%s%s (%s)\n", part, p->n, CLI_S(p->n),
+          kept, speed(a, there > p->n_reused ? there - p->n_reused : 0, p->seconds), r->n_new,
+          CLI_S(r->n_new), speed(b, r->n_new, r->new_s), llm_stop_name(r->stop));
 }
 
 /* Prompt, then text. The prompt is echoed when it is known to fit. */

@@ -66,6 +66,7 @@ void llm_close(struct llm *llm);
 /* What a prompt cost. */
 struct llm_cost {
   size_t n, n_reused;
+  size_t n_left; /* where it was cancelled: what the session does not have */
   double seconds;
 };
 /* Brings the session to these ids, with a bar on a terminal; ends with SCONCE_CANCELLED soon after

@@ -7,7 +7,7 @@
 /* ---- prompts --------------------------------------------------------------------------------- */
 
 enum {
-  PIECE = 64, /* ids at a time where the device is the CPU: a second or so, and Ctrl-C is heard */
+  PIECE = 64, /* ids at a time where the device is the CPU, so that the bar moves */
   SHOWN_FROM = 96
 };
 
@@ -30,6 +30,8 @@ static bool progress(void *user, size_t done, size_t all) {
   return !console_interrupted();
 }
 
+static void cancel(void *session) { sconce_session_cancel(session); }
+
 static size_t common(const sconce_session *session, const int32_t *ids, size_t n) {
   size_t there, same = 0;
   const int32_t *have = sconce_session_ids(session, &there);
@@ -45,14 +47,18 @@ sconce_status llm_prompt(struct llm *llm, const int32_t *ids, size_t n, struct l
   struct meter meter = {.before = same, .all = n, .on = !llm->quiet && n - same >= SHOWN_FROM};
   sconce_status status = SCONCE_OK;
   *cost = (struct llm_cost){.n = n, .n_reused = same};
+  console_tell_interrupt(cancel, llm->session);
+  if (console_interrupted()) sconce_session_cancel(llm->session);
   for (size_t at = same; status == SCONCE_OK && (at < n || at == same);) {
     meter.before = at;
     at = n - at > piece ? at + piece : n;
     status = sconce_session_prompt(llm->session, ids, at, progress, &meter, err);
     if (at == n) break;
   }
+  console_tell_interrupt(NULL, NULL);
   if (meter.on) cli_status("");
   cost->seconds = console_seconds() - start;
+  if (status != SCONCE_OK) cost->n_left = n - common(llm->session, ids, n);
   return status;
 }
 

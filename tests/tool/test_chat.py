@@ -251,7 +251,7 @@ def test_shift_forgets_the_oldest_turns():
         assert messages.startswith("system 1\ne\n") and "user 1\nd\n" in messages and "user 1\na\n" not in messages, messages
         # One answer that is longer than the context ends where nothing can be forgotten any more.
         _, err = chat(toy.model, "a", "b", options=["--on-full", "shift"])
-        assert err.count("(the context is full: /reset starts over)") == 2, err
+        assert err.count("(the context is full: the message and its answer alone are more than it holds)") == 2, err
 
 
 def test_a_system_message_is_computed_once():

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pty
+import re
 import select
 import shutil
 import signal
@@ -218,13 +219,14 @@ class Terminal:
         os.write(self.master, keys)
 
     def expect(self, words, limit_s=30):
-        """Reads up to and including these words."""
+        """Reads up to and including these words; what came before them."""
         end = time.monotonic() + limit_s
         while words not in self.seen:
             left = end - time.monotonic()
             assert left > 0 and select.select([self.master], [], [], left)[0], (words, self.seen)
             self.seen += os.read(self.master, 4096)
-        self.seen = self.seen.split(words, 1)[1]
+        before, self.seen = self.seen.split(words, 1)
+        return before
 
     def close(self):
         if self.process.poll() is None:
@@ -254,6 +256,22 @@ def test_an_interrupt_is_heard_in_a_long_prompt():
         assert terminal.process.wait(20) == -signal.SIGINT
     finally:
         terminal.close()
+
+
+def test_an_interrupt_does_not_wait_for_a_chunk():
+    """What was not computed is not counted either. Five tries: a chunk may be done before the key is there."""
+    for _ in range(5):
+        terminal = Terminal(SCONCE, "generate", "-m", STORIES, "--temp", "0", "-p", "One day " * 110)
+        try:
+            terminal.expect(b"One day")
+            terminal.type(b"\x03")
+            said = terminal.expect(b"; 0 new tokens (interrupted)").rpartition(b"prompt ")[2]
+            assert re.fullmatch(rb"\d+ of 222 tokens(, .* tokens/s)?", said), said
+            if said == b"0 of 222 tokens":
+                return
+        finally:
+            terminal.close()
+    raise AssertionError(said)
 
 
 def test_an_interrupt_stops_the_answer_only():
