@@ -24,6 +24,7 @@ struct line_editor {
   bool terminal, interrupted;
   bool warned;   /* Ctrl-C on an empty line: once more leaves */
   bool goes_on;  /* the line before ended with a backslash */
+  bool dropped;  /* …and nobody wants the message any more */
   char *message; /* the last one read */
   size_t size, cap;
   char *raw; /* getline's */
@@ -53,18 +54,22 @@ static void mark_pastes(bool on) {
   fflush(stdout);
 }
 
-/* Ctrl-C drops the line; on an empty one it says how to leave, and then leaves. */
+/* Ctrl-C drops the line, with those before it that belong to the same message; on an empty one it
+ * says how to leave, and then leaves. */
 static unsigned char interrupt(EditLine *edit, int key) {
   struct line_editor *e;
   const LineInfoW *line = el_wline(edit);
   (void)key;
   el_get(edit, EL_CLIENTDATA, &e);
-  if (line->lastchar > line->buffer) {
-    const int n = (int)(line->lastchar - line->buffer);
+  const int n = (int)(line->lastchar - line->buffer);
+  if (n > 0) {
     el_cursor(edit, (int)(line->lastchar - line->cursor));
     el_deletestr(edit, n);
-    return CC_REFRESH;
+    e->warned = false;
   }
+  e->dropped = e->goes_on;
+  if (e->dropped) el_push(edit, "\n");
+  if (n > 0 || e->dropped) return CC_REFRESH;
   e->interrupted = e->warned;
   if (e->warned) return CC_EOF;
   e->warned = true;
@@ -294,6 +299,8 @@ const char *line_read(struct line_editor *e) {
     const char *line = plain_line(e);
 #endif
     if (!line) return NULL;
+    if (e->dropped) e->size = 0, line = "";
+    e->dropped = false;
     size_t n = strlen(line);
     if (n && line[n - 1] == '\n') n--;
     const bool more = e->terminal && n && line[n - 1] == '\\';

@@ -123,6 +123,29 @@ def test_a_new_size_of_the_window_draws_the_line_anew():
         on_screen(resize, 80, model=toy.model)
 
 
+def test_an_interrupt_drops_a_message_that_was_begun():
+    def drop(screen):
+        screen.type("one \\")
+        screen.keys("Enter")
+        screen.wait(lambda text: text.rstrip().endswith("\n."))
+        screen.type("two")
+        screen.keys("C-c")  # all of the message
+        screen.wait_line("")
+        assert "leaves" not in screen.text()
+        screen.type("/help")  # not the rest of the message
+        screen.keys("Enter")
+        screen.wait(lambda text: "/quit" in text and text.rstrip().endswith("\n>"))
+        screen.keys("C-c")
+        screen.wait(lambda text: "(Ctrl-C again or Ctrl-D leaves)" in text)
+        screen.type("x")
+        screen.keys("C-c", "C-c")  # another line: it is said again
+        screen.wait(lambda text: text.count("leaves)") == 2)
+        screen.keys("C-c")
+        screen.wait(lambda text: "status 130" in text)
+    with Toy() as toy:
+        on_screen(drop, 40, 80, model=toy.model)
+
+
 def test_several_lines_are_one_message_and_are_remembered():
     with tempfile.TemporaryDirectory() as folder:
         def messages(nth):
