@@ -81,7 +81,7 @@ int llm_cache_open(struct llm *llm) {
             llm->cache);
     return CLI_FAILED;
   }
-  if (sconce_session_load(llm->session, llm->cache, &err) != SCONCE_OK && !llm->quiet)
+  if (sconce_session_load(llm->session, llm->cache, &err) != SCONCE_OK)
     fprintf(stderr, "sconce: --cache %s: %s; it is written anew\n", llm->cache, err.text);
   return CLI_DONE;
 }
