@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 OPTION = re.compile(r"^  (-[^ ,]+(?:, --[^ ]+)?)(?: (\S+))?(?:  +(.*))?$")
-FILES = ("FILE", "DIR", "[N=]FILE")
+FILES = ("FILE", "DIR", "[N=]FILE", "[N=]WORD")
 
 
 def help_of(program, *words):
@@ -90,9 +90,11 @@ HELP = "what a verb does, and its options"
 
 def bash(verbs):
     rows = "\n".join(f"    {v.name}) words='{' '.join(n for o in v.options for n in o[1])}' ;;" for v in verbs)
+    other = "\n".join(f"    {v.name}) other=' {' '.join(n for _, names, value, _ in v.options if value and value not in FILES for n in names)} ' ;;"
+                      for v in verbs)
     return f"""# bash completion of sconce
 _sconce() {{
-  local current=${{COMP_WORDS[COMP_CWORD]}} verb=${{COMP_WORDS[1]}} words=
+  local current=${{COMP_WORDS[COMP_CWORD]}} verb=${{COMP_WORDS[1]}} words= other=
   if [ "$COMP_CWORD" -eq 1 ] || {{ [ "$COMP_CWORD" -eq 2 ] && [ "$verb" = help ]; }}; then
     COMPREPLY=($(compgen -W "{' '.join(v.name for v in verbs)} help --version" -- "$current"))
     return
@@ -100,9 +102,13 @@ _sconce() {{
   case $verb in
 {rows}
   esac
+  case $verb in  # whose values are no files
+{other}
+  esac
+  case $other in *" ${{COMP_WORDS[COMP_CWORD - 1]}} "*) COMPREPLY=(); return ;; esac
   case $current in
     -*) COMPREPLY=($(compgen -W "$words" -- "$current")) ;;
-    *) COMPREPLY=($(compgen -f -- "$current")) ;;
+    *) local IFS=$'\\n'; COMPREPLY=($(compgen -f -- "$current")) ;;  # names may have spaces
   esac
 }}
 complete -o filenames -F _sconce sconce

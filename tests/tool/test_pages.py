@@ -57,10 +57,14 @@ def test_bash_completes():
         def complete(*words):
             script = f"""source {folder}/bash-completion/completions/sconce
 COMP_WORDS=({' '.join(f"'{w}'" for w in words)}); COMP_CWORD={len(words) - 1}; _sconce; printf '%s\\n' "${{COMPREPLY[@]}}" """
-            return run("bash", "-c", script)[0].split()
+            return run("bash", "-c", script, cwd=folder)[0].splitlines()
         assert complete("sconce", "ge") == ["generate"]
         assert complete("sconce", "help", "to") == ["tokenize"]
         assert complete("sconce", "chat", "--on") == ["--on-full"]
+        (pathlib.Path(folder) / "my model.pte").touch()
+        assert complete("sconce", "generate", "-m", "my") == ["my model.pte"]
+        assert complete("sconce", "run", "my") == complete("sconce", "run", "x.pte", "--input", "my") == ["my model.pte"]
+        assert complete("sconce", "generate", "-n", "my") == [""]  # no files where a number stands
 
 
 def needs(shell):
