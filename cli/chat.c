@@ -17,6 +17,7 @@ struct chat {
   struct talk talk;
   struct line_editor *editor;
   bool colour;
+  bool failed; /* a message got no answer, for another reason than a full context */
 };
 
 /* ---- turns ----------------------------------------------------------------------------------- */
@@ -50,7 +51,7 @@ static void say(struct chat *c, const char *text) {
   if (status == SCONCE_CANCELLED)
     fputs("(stopped before the answer)\n", stderr);
   else if (status != SCONCE_OK)
-    cli_fail(&err);
+    c->failed = cli_fail(&err) != CLI_DONE;
   else
     notice(t);
   /* A question that got no answer is taken back. */
@@ -139,7 +140,8 @@ static int converse(struct chat *c) {
       say(c, line);
     }
   }
-  return line_interrupted(c->editor) ? CLI_INTERRUPTED : CLI_DONE;
+  if (line_interrupted(c->editor)) return CLI_INTERRUPTED;
+  return c->failed && !c->colour ? CLI_FAILED : CLI_DONE; /* at a terminal it was seen */
 }
 
 /* ---- the verb -------------------------------------------------------------------------------- */
@@ -166,6 +168,7 @@ static int open_and_converse(struct chat *c, const struct words *w,
   int result = llm_open(&c->llm, &w->llm, sampler);
   if (result == CLI_DONE) render_warn(c->llm.tokenizer, &c->talk.how);
   if (result == CLI_DONE && !talk_start_over(&c->talk)) result = CLI_FAILED;
+  if (result == CLI_DONE && talk_try(&c->talk, &err) != SCONCE_OK) result = cli_fail(&err);
   if (result == CLI_DONE && w->llm.cache) {
     sconce_status status = talk_warm_up(&c->talk, &err);
     if (status == SCONCE_CANCELLED) result = CLI_INTERRUPTED;
@@ -194,8 +197,8 @@ static int check_and_run(const struct cli_verb *verb, struct chat *c, const stru
   t->llm = &c->llm;
   t->show = show;
   c->colour = console_is_terminal(stdout) && console_is_terminal(stdin);
-  int result = CLI_USAGE;
-  if (render_options_read(&w->render, &t->how)) result = open_and_converse(c, w, &sampler);
+  int result = render_options_read(&w->render, &t->how);
+  if (result == CLI_DONE) result = open_and_converse(c, w, &sampler);
   render_options_free(&t->how);
   return result;
 }

@@ -5,6 +5,7 @@
 #include "sconce_dev.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void write_text(void *user, const char *text, size_t size) { fwrite(text, 1, size, user); }
 
@@ -68,6 +69,8 @@ static int check_and_run(const struct cli_verb *verb, const struct options *o) {
     return cli_usage(verb, "--graph, --dot, --json and --plan exclude each other");
   if (!o->plan && (o->inputs.n || o->device || o->no_params))
     return cli_usage(verb, "--input, --device and --no-params belong to --plan");
+  if (o->device && strcmp(o->device, "default") != 0 && strcmp(o->device, "full") != 0)
+    return cli_usage(verb, "--device is '%s', expected default or full", o->device);
   return inspect(o);
 }
 

@@ -16,19 +16,20 @@ static char *read_text(const char *path) {
   return NULL;
 }
 
-bool render_options_read(const struct render_options *o, sconce_chat_desc *desc) {
+int render_options_read(const struct render_options *o, sconce_chat_desc *desc) {
   if (o->think && o->no_think) {
     fputs("sconce: --think and --no-think at once\n", stderr);
-    return false;
+    return CLI_USAGE;
   }
   if (o->template_path && desc->family) {
     fputs("sconce: --template and --chat at once\n", stderr);
-    return false;
+    return CLI_USAGE;
   }
   if (o->think) desc->think = SCONCE_THINK_ON;
   if (o->no_think) desc->think = SCONCE_THINK_OFF;
-  if (o->template_path && !(desc->chat_template = read_text(o->template_path))) return false;
-  return !o->tools_path || (desc->tools = read_text(o->tools_path));
+  if (o->template_path && !(desc->chat_template = read_text(o->template_path))) return CLI_FAILED;
+  if (o->tools_path && !(desc->tools = read_text(o->tools_path))) return CLI_FAILED;
+  return CLI_DONE;
 }
 
 void render_options_free(sconce_chat_desc *desc) {
@@ -104,7 +105,7 @@ int render_conversation(const struct render_options *o, const struct llm_options
     tokenizer = beside;
   if (o->date && !read_date(o->date, &desc.date))
     fprintf(stderr, "sconce: --date is '%s', expected YYYY-MM-DD hh:mm:ss\n", o->date);
-  else if (render_options_read(o, &desc))
+  else if ((result = render_options_read(o, &desc)) == CLI_DONE)
     result = render(o, tokenizer, &desc);
   render_options_free(&desc);
   return result;

@@ -24,8 +24,9 @@ struct render_options {
     "--date", "DATE", "with --render: what is now, \"2026-11-16 09:30:00\"", .value = &(o).date    \
   }
 
-/* Fills in template, tools and thinking; false after a complaint. Free in any case. */
-bool render_options_read(const struct render_options *o, sconce_chat_desc *desc);
+/* Fills in template, tools and thinking; else CLI_USAGE or CLI_FAILED, after a complaint. Free in
+ * any case. */
+int render_options_read(const struct render_options *o, sconce_chat_desc *desc);
 void render_options_free(sconce_chat_desc *desc);
 
 /* The verb's whole job where --render is given. */

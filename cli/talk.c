@@ -220,6 +220,17 @@ sconce_status talk_answer(struct talk *t, sconce_error *err) {
   return status;
 }
 
+sconce_status talk_try(struct talk *t, sconce_error *err) {
+  struct ids ids = {0};
+  if (!t->how.chat_template && !t->how.tools && !t->how.think) return SCONCE_OK;
+  const size_t before = t->n_messages;
+  talk_add(t, "user", "a", 1);
+  sconce_status status = encode(t, NULL, 0, &ids, err);
+  talk_cut(t, before);
+  free(ids.data);
+  return status;
+}
+
 /* What two conversations have in common that begin with different questions. */
 sconce_status talk_warm_up(struct talk *t, sconce_error *err) {
   struct ids a = {0}, b = {0};

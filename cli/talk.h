@@ -30,6 +30,8 @@ void talk_cut(struct talk *t, size_t keep);
 bool talk_start_over(struct talk *t);
 void talk_free(struct talk *t);
 
+/* Can a first message be written down at all, with this template and these tools? */
+sconce_status talk_try(struct talk *t, sconce_error *err);
 /* Answers the last message and adds the answer. Where the context is full, the status is OK,
  * last.stop says so, and there may be no answer at all; a conversation that does not even begin to
  * fit is n_new 0. After any failure the messages are as they were. */

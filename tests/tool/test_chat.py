@@ -262,6 +262,23 @@ def test_a_full_context_says_what_to_do_each_time():
         assert "--on-full is 'fly', expected stop or shift" in err, err
 
 
+def test_what_no_message_can_be_written_with_is_said_at_once():
+    with Toy() as toy:
+        def fails(sentence, *options, said="a\n"):
+            out, err = run(SCONCE, "chat", "-m", toy.model, *options, stdin=said, expect=1)
+            assert sentence in err and out == "", (out, err)
+        paths = {name: os.path.join(toy.folder, name) for name in ("tools", "broken", "picky")}
+        for name, text in (("tools", "[]"), ("broken", "{% if %}"),
+                           ("picky", "{{ messages[0].content if messages[0].content == 'a' else raise_exception('no') }}")):
+            with open(paths[name], "w", encoding="utf-8") as file:
+                file.write(text)
+        fails("tools and a choice about thinking need a template", "--tools", paths["tools"], said="")
+        fails("tools and a choice about thinking need a template", "--no-think", said="")
+        fails("chat template: line 1", "--template", paths["broken"], said="")
+        fails("cannot read", "--template", toy.folder + "/none", said="")
+        fails("no", "--template", paths["picky"], said="b\n")  # and through a pipe a message without an answer is no success
+
+
 def test_shift_forgets_the_oldest_turns():
     with Toy() as toy:
         kept = os.path.join(toy.folder, "kept")

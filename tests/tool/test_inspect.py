@@ -91,6 +91,7 @@ def test_plan_takes_the_words_of_run():
     assert "[1, 7]" in inspect(toy, "--plan")
     assert "exclude each other" in run(SCONCE, "inspect", toy, "--plan", "--json", expect=2)[1]
     assert "belong to --plan" in run(SCONCE, "inspect", toy, "--input", "zeros:1x3", expect=2)[1]
+    assert "--device is 'half', expected default or full" in run(SCONCE, "inspect", toy, "--plan", "--device", "half", expect=2)[1]
     assert "dim 1 is 9, at most 7" in run(SCONCE, "inspect", toy, "--plan", "--input", "zeros:1x9", expect=1)[1]
     assert "expected at most 8 sizes" in run(SCONCE, "inspect", toy, "--plan", "--input", "zeros:1y9", expect=2)[1]
 
