@@ -290,6 +290,7 @@ FUNCTIONS: Dict[str, Any] = {
     "session_state": (c_void_p, [c_void_p]),
     "session_ids": (POINTER(c_int32), [c_void_p, POINTER(c_size_t)]),
     "session_prompt": (Enum, [c_void_p, POINTER(c_int32), c_size_t, c_void_p, c_void_p, _err]),
+    "session_cancel": (None, [c_void_p]),
     "session_choose": (Enum, [c_void_p, POINTER(choice), _err]),
     "session_next": (Enum, [c_void_p, POINTER(choice), _err]),
     "session_rewind": (Enum, [c_void_p, c_uint32, _err]),

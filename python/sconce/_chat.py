@@ -1,12 +1,14 @@
 """Language models: tokenizers, and conversations that stream."""
 
+import contextlib
 import ctypes
 import json
 import os
 import random
+import threading
 import time
 import weakref
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Union
 
 from . import _abi
 from ._abi import Decode, Encode, Status
@@ -132,6 +134,46 @@ def _tokenizer_beside(model: Model) -> Tokenizer:
     raise ValueError(f"there is no tokenizer beside {model.path or 'a model from memory'}: name one with tokenizer=")
 
 
+def _interruptible(call: Callable[[], None], cancel: Callable[[], None]) -> None:
+    """Python hears of Ctrl-C in its main thread and not before the library returns: so another one waits for that."""
+    if threading.current_thread() is not threading.main_thread():
+        return call()
+    failed: List[BaseException] = []
+    wanted, begin = False, threading.Event()
+    done = threading.Event()  # not join: where that is interrupted, it takes a thread that runs for one that ended
+
+    def work() -> None:
+        begin.wait()
+        try:
+            if wanted:
+                call()
+        except BaseException as why:
+            failed.append(why)
+        finally:
+            done.set()
+
+    try:
+        threading.Thread(target=work, daemon=True).start()
+        wanted = True
+        begin.set()
+        while not done.wait(0.05):
+            pass
+    except BaseException:
+        begin.set()
+        if not wanted:
+            raise
+        cancel()
+        while not done.is_set():  # nobody else may use it before; another Ctrl-C changes nothing
+            with contextlib.suppress(KeyboardInterrupt):
+                done.wait(0.05)
+        if not failed:  # it was done before, and the next one would be cancelled in its place
+            with contextlib.suppress(Error):
+                call()
+        raise
+    if failed:
+        raise failed[0]
+
+
 # ---- answers -------------------------------------------------------------------------------------
 
 class Result(NamedTuple):
@@ -151,16 +193,16 @@ class Answer(Iterator[str]):
     of a stop string. ``text`` is what has come so far, ``result`` how it ended (None before that).
 
     Every step computes one token, so that Ctrl-C, a ``break`` or :meth:`close` stops it there, and the chat goes on
-    from what was read. The next call of its chat stops it too. In a notebook, an answer as the last line of a cell shows
+    from what was read; Ctrl-C also stops a long prompt. The next call of its chat stops it too. In a notebook, an answer as the last line of a cell shows
     itself as it comes.
     """
 
-    def __init__(self, chat: "Chat", ids: Sequence[int], max_new: int, stop: Union[str, Sequence[str]],
+    def __init__(self, chat: "Chat", ids: Sequence[int], max_new: int, stop: Union[None, str, Sequence[str]],
                  ignore_end: bool):
         self.text = ""
         self.result: Optional[Result] = None
         self._chat, self._ids, self._max_new, self._ignore_end = chat, list(ids), max_new, ignore_end
-        self._stops = [s for s in ([stop] if isinstance(stop, str) else stop) if s]
+        self._stops = [s for s in ([stop] if isinstance(stop, str) else stop or ()) if s]
         self._held = ""  # text that may yet become a stop string
         self._reused = min(chat._common(self._ids), len(self._ids) - 1)  # the last one's logits are wanted
         self._prompted = self._reused
@@ -338,7 +380,7 @@ class Chat(Handle):
         settings = {**self._settings, **{k: v for k, v in changes.items() if v is not None}}
         return _abi.sampler_desc(seed=random.getrandbits(53) if seed is None else seed, **settings)
 
-    def generate(self, prompt: Union[str, Sequence[int]], *, max_new: int = 0, stop: Sequence[str] = (),
+    def generate(self, prompt: Union[str, Sequence[int]], *, max_new: int = 0, stop: Union[None, str, Sequence[str]] = (),
                  temperature: Optional[float] = None, top_k: Optional[int] = None, top_p: Optional[float] = None,
                  min_p: Optional[float] = None, repetition_penalty: Optional[float] = None,
                  seed: Optional[int] = None, ignore_end: bool = False) -> Answer:
@@ -354,7 +396,7 @@ class Chat(Handle):
                            top_p=top_p, min_p=min_p, repetition_penalty=repetition_penalty)
 
     def send(self, messages: Union[str, Sequence[Message]], *, tools: Any = None, think: Optional[bool] = None,
-             template: Optional[str] = None, family: Optional[str] = None, max_new: int = 0, stop: Sequence[str] = (),
+             template: Optional[str] = None, family: Optional[str] = None, max_new: int = 0, stop: Union[None, str, Sequence[str]] = (),
              temperature: Optional[float] = None, top_k: Optional[int] = None, top_p: Optional[float] = None,
              min_p: Optional[float] = None, repetition_penalty: Optional[float] = None,
              seed: Optional[int] = None) -> Answer:
@@ -422,7 +464,8 @@ class Chat(Handle):
         n = min(len(ids), max(done, 0) + self._info.chunk)
         if len(ids) > self.context:
             n = len(ids)  # the library says what is wrong
-        lib.session_prompt(self._handle, _ids(ids[:n]), n, None, None)
+        wanted = _ids(ids[:n])
+        _interruptible(lambda: lib.session_prompt(self._handle, wanted, n, None, None), lambda: lib.session_cancel(self._handle))
         return n
 
     def _choose(self, full: bool) -> int:
@@ -488,6 +531,7 @@ class Chat(Handle):
             return stats_of(lib.session_state(self._handle))
 
     def close(self) -> None:
+        """Stops the answer that is under way, and gives back the timeline. The model stays open."""
         with self._lock:
             self._stop()
             super().close()

@@ -27,9 +27,20 @@ def _file(source: File) -> Tuple[_abi.file, Any]:
     return _abi.file(path=path_bytes(source)), None
 
 
+def _list(files: Union[File, Iterable[File]]) -> List[File]:
+    """One file may stand for a list of one."""
+    if isinstance(files, (str, os.PathLike, bytes, bytearray, memoryview)):
+        return [files]
+    return list(files)
+
+
 def _files(sources: Iterable[File]) -> Tuple[Any, int, List[Any]]:
     pairs = [_file(s) for s in sources]
     return (_abi.file * len(pairs))(*[f for f, _ in pairs]), len(pairs), [alive for _, alive in pairs]
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def _poll(poll: Any, handle: ctypes.c_void_p, meter: Meter) -> None:
@@ -113,7 +124,7 @@ class State(Handle):
     def _ordered(self, inputs: Tuple[Any, ...], named: Dict[str, Any]) -> List[Any]:
         infos = self.inputs
         if len(inputs) > len(infos):
-            raise TypeError(f"{self.name} has {len(infos)} inputs, {len(inputs)} were given")
+            raise TypeError(f"{self.name} has {_count(len(infos), 'input')}, {len(inputs)} were given")
         all_ = list(inputs) + [None] * (len(infos) - len(inputs))
         names = {f"x{i}": i for i in range(len(infos))}
         if len(infos) == 1:
@@ -180,6 +191,7 @@ class State(Handle):
             return out.raw[:size]
 
     def restore(self, saved: Union[bytes, bytearray, memoryview]) -> None:
+        """What :meth:`save` gave, in this state or another one of the same method."""
         view = memoryview(saved)
         with self._lock:
             lib.state_restore(self._handle, address_of(view), view.nbytes)
@@ -244,7 +256,7 @@ class Method(Handle):
         ordered = state._ordered(inputs, named)
         missing = [f"x{i}" for i, x in enumerate(ordered) if x is None]
         if missing:
-            raise TypeError(f"{self.name} has {len(ordered)} inputs, {', '.join(missing)} is missing")
+            raise TypeError(f"{self.name} has {_count(len(ordered), 'input')}, {', '.join(missing)} is missing")
         return state._run(ordered, keep, last_rows, max_steps)
 
     def reset(self) -> None:
@@ -254,6 +266,7 @@ class Method(Handle):
                 self._own_state.reset()
 
     def close(self) -> None:
+        """Closes it with the state that it keeps for its calls; states of others stay open."""
         with self._lock:
             state, self._own_state = getattr(self, "_own_state", None), None
         if state is not None:
@@ -292,12 +305,12 @@ class Model(Handle):
 
     _closed_by = "model_close"
 
-    def __init__(self, program: File, *, data: Iterable[File] = (), device: Union[Device, str, int, None] = None,
+    def __init__(self, program: File, *, data: Union[File, Iterable[File]] = (), device: Union[Device, str, int, None] = None,
                  progress: Progress = None, max_device_bytes: int = 0, max_nodes: int = 0):
         self.device = device_of(device)
         self.path = None if isinstance(program, (bytes, bytearray, memoryview)) else os.fspath(program)
         self.title = os.path.basename(self.path) if self.path else "model"
-        self._progress, self._source, self._data = progress, program, list(data)
+        self._progress, self._source, self._data = progress, program, _list(data)
         file, alive = _file(program)
         files, n, more = _files(self._data)
         self._alive = [alive, *more]
@@ -368,7 +381,7 @@ class Model(Handle):
         return _html.model(self.title, self.inspect("json"), self.device.info)
 
 
-def inspect(program: File, *, data: Iterable[File] = (), format: str = "text", method: Optional[str] = None) -> Any:
+def inspect(program: File, format: str = "text", *, data: Union[File, Iterable[File]] = (), method: Optional[str] = None) -> Any:
     """What a .pte, .ptd or delegate file holds, whether this build runs it, and what memory it takes. Needs no device,
     and works on programs that cannot be run.
 
@@ -380,7 +393,7 @@ def inspect(program: File, *, data: Iterable[File] = (), format: str = "text", m
     except KeyError:
         raise ValueError(f"format is {format!r}, expected text, graph, dot, json or plan") from None
     file, alive = _file(program)
-    files, n, more = _files(data)
+    files, n, more = _files(_list(data))
     desc = _abi.inspect_desc(file=file, data_files=files, n_data_files=n, method=utf8(method), format=kind)
     pieces: List[bytes] = []
 

@@ -82,6 +82,8 @@ _DL_DTYPES = {(0, 8): Dtype.INT8, (0, 16): Dtype.INT16, (0, 32): Dtype.INT32, (0
               (1, 8): Dtype.UINT8, (2, 16): Dtype.FLOAT16, (2, 32): Dtype.FLOAT32, (2, 64): Dtype.FLOAT64,
               (6, 8): Dtype.BOOL}
 
+_DL_OTHERS = {0: "signed integers", 1: "unsigned integers", 2: "floats", 4: "bfloat", 5: "complex numbers"}
+
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
@@ -105,7 +107,8 @@ def _from_dlpack(x: Any) -> Tuple[_abi.tensor, Any]:
     t = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
     dtype = _DL_DTYPES.get((t.code, t.bits)) if t.lanes == 1 else None
     if dtype is None:
-        raise TypeError(f"DLPack elements of code {t.code} with {t.bits} bits: no model takes such")
+        what = _DL_OTHERS.get(t.code, f"kind {t.code}")
+        raise TypeError(f"DLPack elements of {what} with {t.bits} bits: no model takes such")
     if not _is_dense(t):
         if not hasattr(x, "contiguous"):
             raise TypeError("a tensor whose elements are not in row-major order: copy it first")

@@ -144,6 +144,7 @@ def check_files_from_memory():
     raises(sconce.Error, "", lambda: sconce.Model(folder / "delegated_ext.pte").method())
     for data in (folder / "delegated_ext.ptd", (folder / "delegated_ext.ptd").read_bytes()):
         method = sconce.Model(folder / "delegated_ext.pte", data=[data]).method()
+        assert str(sconce.Model(folder / "delegated_ext.pte", data=data).method().inputs) == str(method.inputs)
         shape = method.inputs[0].shape
         assert method([[1] * shape[1]] * shape[0]).nbytes > 0
 
@@ -354,6 +355,7 @@ def check_a_model_shows_itself():
     report = sconce.inspect(ROWS, format="json")
     assert report["kind"] == "program" and report["methods"][0]["runs"], report
     assert sconce.inspect(ROWS.read_bytes(), format="graph").startswith("method forward")
+    assert sconce.inspect(ROWS, "json") == report
     assert [d.index for d in sconce.devices()] == list(range(len(sconce.devices())))
 
 
@@ -426,6 +428,27 @@ def check_an_interrupt_stops_an_answer():
                 break
     assert answer.result.stop == "caller" and answer.result.new_tokens < 250, answer.result
     assert chat.generate("Once upon a time", max_new=4).read() == ", there was a"
+
+
+def check_an_interrupt_stops_a_prompt():
+    """In the middle of a call that computes all of it; the next one is not stopped."""
+    chat = sconce.Chat(STORIES, temperature=0)
+    for _ in range(5):  # it may be done before the signal comes
+        answer = chat.generate("One day " * 110, max_new=1)
+        timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        try:
+            answer.read()
+        except KeyboardInterrupt:
+            pass
+        timer.join()
+        if answer.result.new_tokens == 0 and chat.position == 0:
+            break
+        chat.reset()
+    else:
+        raise AssertionError((answer.result, chat.position))
+    assert chat.generate("Once upon a time", max_new=4, stop=None).read() == ", there was a"
+    chat.close()
 
 
 def check_conversations():
