@@ -151,7 +151,7 @@ static sconce_status unbind_emit(struct plan *p, const struct node *n) {
 
 /* ---- split ----------------------------------------------------------------------------------- */
 
-enum { PARTS_MAX = 64 };
+enum { PARTS_MAX = 1024 };
 
 /* [x, size, dim, outs]: equal ones but for the last. */
 static sconce_status equal_sizes(struct plan *p, const struct node *n, uint32_t *dim,
