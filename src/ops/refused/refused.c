@@ -76,8 +76,6 @@ const struct op ops_refused[] = {
     {"aten::searchsorted.Tensor_out",
      .refused = LACKS("torch.searchsorted", "a sum of comparisons with the bounds")},
     {"aten::signbit.out", .refused = LACKS("torch.signbit", "x < 0")},
-    {"aten::sort.values",
-     .refused = LACKS("torch.sort, argsort or quantile", "torch.topk of all elements")},
     {"aten::tril_indices.out", .refused = LACKS("torch.tril_indices", "a buffer with its values")},
     {0},
 };

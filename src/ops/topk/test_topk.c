@@ -21,6 +21,9 @@ static const struct row {
     {"aten::max.dim_max", {LIVE, 600, 2}, 1, 1, false, true, true, "the largest of long lines"},
     {"aten.min.dim", {3, LIVE, 5}, 0, 1, false, false, true, "the smallest"},
     {"aten::min.dim_min", {LIVE, 3, 7}, 1, 1, false, false, false, "the smallest"},
+    {"aten::sort.values", {LIVE, 3, 7}, -1, 7, true, false, true, "short lines in order"},
+    {"aten::sort.values", {LIVE, 600, 2}, 1, 600, true, true, true, "long lines side by side"},
+    {"aten::sort.values_stable", {LIVE, 1, 1500}, 2, 1500, true, true, true, "long lines"},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -122,10 +125,12 @@ static void run(const struct row *r, enum vk_dtype dtype) {
   args[n++] = b.x = op_input(t, dtype, r->x, 3);
   b.values = op_output(t, dtype, out, rank);
   b.indices = op_output(t, VK_INT32, out, rank);
-  if (r->several) args[n++] = op_int(t, r->k);
+  const bool all = strstr(r->name, "sort");
+  if (strstr(r->name, "stable")) args[n++] = op_bool(t, true);
+  if (r->several && !all) args[n++] = op_int(t, r->k);
   args[n++] = op_int(t, r->dim);
   args[n++] = op_bool(t, r->several ? r->largest : r->keep);
-  if (r->several) args[n++] = op_bool(t, true);
+  if (r->several && !all) args[n++] = op_bool(t, true);
   if (strstr(r->name, "::")) args[n++] = b.values, args[n++] = b.indices;
   args[n++] = op_list(t, IDS(b.values, b.indices));
   op_node(t, r->name, args, n);

@@ -42,8 +42,9 @@ enum { SMALL = 512, PART = 65536, SEARCH_MAX = 1 << 20, BEST_MAX = 1 << 19 };
 
 /* SEVERAL: [x, k, dim, largest, sorted, …, out], sorted in any case
  * LARGEST, LEAST: [x, dim, keepdim, …, out], one of them
- * out is [values, indices]; portable operators name both before it, too. */
-enum { SEVERAL, LARGEST, LEAST };
+ * ALL: [x, dim, descending, …, out], ALL_STABLE: [x, stable, dim, descending, …, out], stable in
+ * any case out is [values, indices]; portable operators name both before it, too. */
+enum { SEVERAL, LARGEST, LEAST, ALL, ALL_STABLE };
 
 struct lines {
   uint32_t dim;
@@ -59,18 +60,15 @@ static sconce_status lines_of(struct plan *p, const struct node *n, const uint32
                               struct lines *l) {
   const struct tensor *x;
   TRY(arg_tensor(p, n, 0, &x));
-  const bool several = n->op->code == SEVERAL;
-  bool largest = n->op->code == LARGEST;
-  int64_t k = 1;
+  const uint32_t code = n->op->code, dim_at = code == SEVERAL || code == ALL_STABLE ? 2 : 1;
+  const bool one = code == LARGEST || code == LEAST;
+  bool largest = code == LARGEST;
   *l = (struct lines){.keep = true};
-  if (x->rank) TRY(arg_dim(p, n, several ? 2 : 1, x->rank, &l->dim));
-  if (several) {
-    TRY(arg_int(p, n, 1, &k));
-    TRY(arg_bool(p, n, 3, &largest));
-  } else {
-    TRY(arg_bool(p, n, 2, &l->keep));
-  }
-  const uint32_t size = x->rank ? dims[l->dim] : 1, smallest = largest ? 0 : several ? 1 : 2;
+  if (x->rank) TRY(arg_dim(p, n, dim_at, x->rank, &l->dim));
+  TRY(arg_bool(p, n, dim_at + 1, one ? &l->keep : &largest));
+  const uint32_t size = x->rank ? dims[l->dim] : 1, smallest = largest ? 0 : one ? 2 : 1;
+  int64_t k = one ? 1 : size;
+  if (code == SEVERAL) TRY(arg_int(p, n, 1, &k));
   if (size > SMALL && k > BEST_MAX)
     return fail(p->err, SCONCE_UNSUPPORTED, "the %" PRId64 " best of %u elements, at most %d", k,
                 size, BEST_MAX);
@@ -186,5 +184,7 @@ const struct op ops_topk[] = {
     TOPK("aten::max.dim_max", LARGEST, 6),
     TOPK("aten.min.dim", LEAST, 4),
     TOPK("aten::min.dim_min", LEAST, 6),
+    TOPK("aten::sort.values", ALL, 6),
+    TOPK("aten::sort.values_stable", ALL_STABLE, 7),
     {0},
 };

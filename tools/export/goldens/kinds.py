@@ -1,7 +1,8 @@
 """Dtypes and ranks that are rare and legitimate: half tensors with numbers, booleans that are added, tensors without dims."""
 import torch
+from torch.export import Dim
 
-from .form import BOOL, F16, F32, I8, I32, I64, U8, Form, bools, ints, rand, word
+from .form import BOOL, F16, F32, I8, I32, I64, U8, Form, bools, ints, over, rand, word
 from .portable import COMPARED_SCALARS, SCALARS, SCALARS_NEW, outside, whole
 
 aten = torch.ops.aten
@@ -73,6 +74,20 @@ def extrema():
     yield outside("extrema_nan", of, [(torch.tensor([[1, nan, -inf, nan], [inf, 2, nan, -1], [3, -inf, 4, inf]]),)])
 
 
+def orders():
+    """Sorted along a dim: equal elements in their order, a NaN behind all numbers."""
+    of = {"aten::sort.values": lambda x: x.sort(-1), "aten::sort.values down": lambda x: x.sort(0, descending=True),
+          "aten::sort.values_stable": lambda x: x.sort(dim=1, stable=True), "aten::sort.values_stable down": lambda x: x.sort(dim=1, stable=True, descending=True)}
+    for dtype in (F32, F16, I64, BOOL):
+        make = lambda n: ints(-4, 4, 3, n).to(dtype) if dtype != BOOL else bools(3, n)
+        yield outside(f"sort_{word(dtype)}", of, over((7, 1, 9, 2), make), dynamic=({1: Dim("n", min=1, max=9)},))
+    nan, inf = float("nan"), float("inf")
+    corners = torch.tensor([[1, nan, -inf, 0.0, -0.0, inf, nan, 1]])
+    yield outside("sort_corners", {k: f for k, f in of.items() if k != "aten::sort.values down"}, [(corners,), (-corners,)])
+    yield outside("quantile", {"aten::sort.values": lambda x: torch.quantile(x, 0.3, dim=1)}, [(rand(3, 8),)])
+    yield outside("sort_number", {"aten::sort.values": lambda x: x.sort(-1)}, [(torch.tensor(2.5),)])
+
+
 def without_dims():
     """A tensor without dims counts as one of one element wherever an operator takes a dim."""
     of = {
@@ -112,5 +127,5 @@ def integers():
 
 
 def forms():
-    for family in (numbers, booleans, choices, joined, sums, tables, extrema, without_dims, integers):
+    for family in (numbers, booleans, choices, joined, sums, tables, extrema, orders, without_dims, integers):
         yield from family()
