@@ -115,7 +115,8 @@ static sconce_status item_at(struct jrun *run, const struct jvalue *v, int64_t i
 sconce_status j_item(struct jrun *run, const struct jvalue *v, const struct jvalue *key,
                      struct jvalue *out) {
   if (v->type == J_UNDEFINED) return j_fail_undefined(run, v);
-  const struct jvalue *found = v->type == J_DICT ? j_dict_get(v->dict, key) : NULL;
+  const struct jvalue *found = NULL;
+  if (v->type == J_DICT) TRY(j_dict_get(run, v->dict, key, &found));
   if (found) {
     *out = *found;
     return SCONCE_OK;
@@ -188,7 +189,7 @@ sconce_status j_slice(struct jrun *run, const struct jvalue *v, const struct jva
 /* ---- paths ----------------------------------------------------------------------------------- */
 
 static bool all_digits(struct text text) {
-  for (size_t i = 0; i < text.size; i++)
+  for (size_t i = 0; i < text.size && text.size < 10; i++)
     if (text.data[i] < '0' || text.data[i] > '9') return false;
   return text.size > 0 && text.size < 10;
 }
@@ -206,7 +207,7 @@ sconce_status j_path(struct jrun *run, const struct jvalue *v, const struct jval
       for (uint32_t i = 0; i < key.size; i++) n = 10 * n + (key.text[i] - '0');
       key = j_int(n, true);
     }
-    TRY(j_spend(run, 1));
+    TRY(j_spend(run, 1 + (to - from) / 64));
     TRY(j_item(run, &whole, &key, out));
     from = to + 1;
   }

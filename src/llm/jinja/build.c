@@ -73,8 +73,10 @@ sconce_status j_replace(struct jrun *run, const struct jvalue *string, const str
                         const struct jvalue *new, int64_t most, struct jvalue *out) {
   struct jbuffer b = {0};
   size_t from = 0, at;
-  for (; most != 0; most--) {
+  if (most < 0) most = -1; /* all of them */
+  for (; most != 0; most -= most > 0) {
     if (old->size == 0) { /* between all characters, and at both ends */
+      TRY(j_spend(run, 1));
       TRY(j_put_string(run, &b, new));
       if (from == string->size) break;
       struct jvalue one = j_part(string, from, j_character_size(string->text + from));

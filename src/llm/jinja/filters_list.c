@@ -121,6 +121,7 @@ static sconce_status key_of(struct jrun *run, const struct jvalue *item, const s
 /* The same for "age,name": a list of keys. */
 static sconce_status keys_of(struct jrun *run, const struct jvalue *item,
                              const struct jvalue *paths, bool with_case, struct jvalue *out) {
+  if (paths->type == J_STRING) TRY(j_spend(run, paths->size / 64));
   if (paths->type != J_STRING || !memchr(paths->text, ',', paths->size))
     return key_of(run, item, paths, with_case, out);
   struct jvalue comma = j_string(text_of(","), true), split;
@@ -172,8 +173,10 @@ FILTER(unique) {
   if (!out_items) return J_NO_ROOM;
   for (size_t i = 0; i < n; i++) {
     struct jvalue key;
+    const struct jvalue *found;
     TRY(key_of(run, &items[i], &a->at[1], flag(&a->at[0]), &key));
-    if (j_dict_get(seen.dict, &key)) continue;
+    TRY(j_dict_get(run, seen.dict, &key, &found));
+    if (found) continue;
     TRY(j_dict_set(run, seen.dict, key, j_none()));
     out_items[kept++] = items[i];
   }

@@ -135,7 +135,7 @@ FILTER(wordcount) {
   int64_t n = 0;
   bool inside = false;
   TRY(j_str(run, &a->self, &text));
-  TRY(j_spend(run, text.size / 8));
+  TRY(j_spend(run, text.size / 4));
   for (uint32_t at = 0; at < text.size;) {
     struct utf8_char c = utf8_decode(text.text + at, text.text + text.size);
     bool word = c.code == '_' || unicode_is_letter(c.code) || unicode_is_number(c.code);
@@ -151,6 +151,7 @@ FILTER(urlencode) {
   struct jvalue text;
   struct jbuffer b = {0};
   TRY(j_str(run, &a->self, &text));
+  TRY(j_spend(run, text.size / 2));
   for (uint32_t i = 0; i < text.size; i++) {
     uint8_t byte = (uint8_t)text.text[i];
     char hex[4];
@@ -258,6 +259,7 @@ FILTER(int) {
   *out = j_missing(&a->at[0]) ? j_int(0, true) : a->at[0];
   if (!j_missing(&a->at[1])) TRY(j_as_int(run, &a->at[1], "the base of int", &base));
   if (base < 2 || base > 36) return j_fail(run, "int to the base %lld", (long long)base);
+  if (a->self.type == J_STRING) TRY(j_spend(run, a->self.size / 4));
   if (a->self.type == J_UNDEFINED) return j_fail_undefined(run, &a->self);
   if (a->self.type == J_INT || a->self.type == J_BOOL) {
     TRY(j_as_int(run, &a->self, "int", &n));
@@ -279,6 +281,7 @@ FILTER(int) {
 FILTER(float) {
   double x;
   *out = j_missing(&a->at[0]) ? j_float(0, true) : a->at[0];
+  if (a->self.type == J_STRING) TRY(j_spend(run, a->self.size / 4));
   if (a->self.type == J_UNDEFINED) return j_fail_undefined(run, &a->self);
   if (j_is_number(&a->self))
     *out = j_float(j_as_double(&a->self), a->self.own);
@@ -306,6 +309,10 @@ FILTER(round) {
   bool common = j_missing(how) || j_is(how, "common");
   if (!common && !j_is(how, "ceil") && !j_is(how, "floor"))
     return j_fail(run, "round takes common, ceil or floor");
+  if (common && digits >= 0 && a->self.type != J_FLOAT) {
+    *out = j_int(a->self.type == J_INT ? a->self.integer : a->self.truth, a->self.own);
+    return SCONCE_OK;
+  }
   if (common && digits >= 0 && a->self.type == J_FLOAT) { /* decimal, as Python does it */
     snprintf(text, sizeof text, "%.*f", (int)digits, x);
     x = strtod(text, NULL);
@@ -314,8 +321,10 @@ FILTER(round) {
   } else {
     x = (j_is(how, "ceil") ? ceil(x * power) : floor(x * power)) / power;
   }
-  bool whole = common && a->self.type != J_FLOAT;
-  *out = whole ? j_int((int64_t)x, a->self.own) : j_float(x, a->self.own);
+  *out = j_float(x, a->self.own);
+  if (!common || a->self.type == J_FLOAT) return SCONCE_OK;
+  if (!(fabs(x) < 9.2e18)) return j_fail(run, "a result of more than 64 bits");
+  *out = j_int((int64_t)x, a->self.own);
   return SCONCE_OK;
 }
 

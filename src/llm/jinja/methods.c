@@ -87,14 +87,14 @@ METHOD(removeprefix) {
   TRY(want_text(run, &a->at[0], "removeprefix"));
   uint32_t cut = starts_with(j_text(&a->self), j_text(&a->at[0]), false) ? a->at[0].size : 0;
   *out = j_part(&a->self, cut, a->self.size - cut);
-  return SCONCE_OK;
+  return j_spend(run, a->at[0].size / 64);
 }
 
 METHOD(removesuffix) {
   TRY(want_text(run, &a->at[0], "removesuffix"));
   uint32_t cut = starts_with(j_text(&a->self), j_text(&a->at[0]), true) ? a->at[0].size : 0;
   *out = j_part(&a->self, 0, a->self.size - cut);
-  return SCONCE_OK;
+  return j_spend(run, a->at[0].size / 64);
 }
 
 /* Where a text is found, in characters; -1: nowhere. */
@@ -104,9 +104,9 @@ static sconce_status find(struct jrun *run, const struct jargs *a, bool last, st
   TRY(last ? j_find_last(run, j_text(&a->self), j_text(&a->at[0]), &at)
            : j_find(run, j_text(&a->self), j_text(&a->at[0]), &at));
   *out = j_int(-1, true);
-  if (at != SIZE_MAX)
-    *out = j_int((int64_t)j_count_characters((struct text){a->self.text, at}), true);
-  return SCONCE_OK;
+  if (at == SIZE_MAX) return SCONCE_OK;
+  *out = j_int((int64_t)j_count_characters((struct text){a->self.text, at}), true);
+  return j_spend(run, at / 64);
 }
 
 METHOD(find) { return find(run, a, false, out); }
@@ -123,7 +123,7 @@ METHOD(count) {
   TRY(want_text(run, &a->at[0], "count"));
   if (a->at[0].size == 0) {
     *out = j_int((int64_t)j_count_characters(text) + 1, true);
-    return SCONCE_OK;
+    return j_spend(run, text.size / 64);
   }
   for (size_t at;; n++) {
     TRY(j_find(run, text, j_text(&a->at[0]), &at));
@@ -198,7 +198,7 @@ static bool in_class(uint32_t code, enum class class, bool *counts) {
 static sconce_status all_in(struct jrun *run, const struct jvalue *v, enum class class,
                             struct jvalue *out) {
   bool any = false;
-  TRY(j_spend(run, v->size / 8));
+  TRY(j_spend(run, v->size / 4));
   for (uint32_t at = 0; at < v->size;) {
     struct utf8_char c = utf8_decode(v->text + at, v->text + v->size);
     bool counts;
@@ -236,6 +236,7 @@ static sconce_status justify(struct jrun *run, const struct jargs *a, bool left,
                 rest = j_part(&a->self, sign, a->self.size - sign);
   if (!left) TRY(j_put_string(run, &b, &first));
   if (pad > run->output) pad = run->output;
+  TRY(j_spend(run, pad / 8));
   for (size_t i = 0; i < pad; i++) TRY(j_put(run, &b, (struct text){&fill, 1}, true));
   if (!left) TRY(j_put_string(run, &b, &rest));
   *out = j_taken(&b);
@@ -287,8 +288,8 @@ const struct jbuiltin j_string_methods[] = {
 /* ---- dicts ----------------------------------------------------------------------------------- */
 
 METHOD(get) {
-  const struct jvalue *found = j_dict_get(a->self.dict, &a->at[0]);
-  (void)run;
+  const struct jvalue *found;
+  TRY(j_dict_get(run, a->self.dict, &a->at[0], &found));
   *out = found ? *found : j_missing(&a->at[1]) ? j_none() : a->at[1];
   return SCONCE_OK;
 }

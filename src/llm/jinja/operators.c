@@ -46,7 +46,8 @@ static bool integers(uint8_t token, int64_t a, int64_t b, int64_t *out) {
     *out = floor_div(a, b);
     return true;
   default:
-    *out = b == -1 ? 0 : a - floor_div(a, b) * b;
+    *out = b == -1 ? 0 : a % b;
+    if (*out && (*out < 0) != (b < 0)) *out += b;
     return true;
   }
 }
@@ -138,6 +139,7 @@ static sconce_status repeat(struct jrun *run, const struct jvalue *v, const stru
     if (v->size && (uint64_t)n > run->output / v->size)
       return fail(run->err, SCONCE_BAD_FILE, "the template writes more than %zu bytes",
                   run->output);
+    if (v->size) TRY(j_spend(run, (size_t)n / 4));
     for (int64_t i = 0; i < n && v->size; i++) TRY(j_put_string(run, &b, v));
     *out = j_taken(&b);
     out->kind = v->kind;

@@ -3,6 +3,7 @@
 
 enum {
   STEPS_USUAL = 50000000,   /* a second or two */
+  STEPS_A_BYTE = 4,         /* more for each that the caller gives: to go through it 16 times */
   OUTPUT_USUAL = 64 << 20,  /* bytes */
   MEMORY_USUAL = 512 << 20, /* bytes */
 };
@@ -245,12 +246,25 @@ static sconce_status finish(struct machine *m, struct jinja_output *out) {
   return SCONCE_OK;
 }
 
+static uint64_t bytes_given(const struct jinja_input *input) {
+  uint64_t n = 0;
+  for (size_t i = 0; i < input->n_variables; i++) {
+    const struct jinja_variable *v = &input->variables[i];
+    if (v->kind == JINJA_JSON && v->json.at) n += (uint64_t)(v->json.end - v->json.at);
+    if (v->kind == JINJA_TEXT) n += v->text.size;
+    for (size_t k = 0; v->kind == JINJA_MESSAGES && k < v->n_messages; k++)
+      n += v->messages[k].role.size + v->messages[k].content.size;
+  }
+  return n;
+}
+
 sconce_status jinja_render(const struct jinja_program *program, const struct jinja_input *input,
                            struct arena *arena, struct jinja_output *out, sconce_error *err) {
   struct machine m = {.program = program};
   m.run = (struct jrun){.arena = arena,
                         .err = err,
-                        .steps = input->steps ? input->steps : STEPS_USUAL,
+                        .steps = input->steps ? input->steps
+                                              : STEPS_USUAL + STEPS_A_BYTE * bytes_given(input),
                         .memory = input->memory ? input->memory : MEMORY_USUAL,
                         .output = input->output ? input->output : OUTPUT_USUAL,
                         .date = input->date};

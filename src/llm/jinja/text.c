@@ -103,7 +103,7 @@ sconce_status j_strip(struct jrun *run, const struct jvalue *string, const struc
     if (sides & J_LEFT) from = j_space_before(text);
     if (sides & J_RIGHT) to -= j_space_behind((struct text){text.data + from, to - from});
     *out = j_part(string, from, to - from);
-    return SCONCE_OK;
+    return j_spend(run, (text.size - (to - from)) / 4);
   }
   for (; (sides & J_LEFT) && from < to; from += j_character_size(text.data + from)) {
     TRY(j_spend(run, 1 + of->size / 16));
@@ -188,7 +188,7 @@ static size_t word_start(struct text text, size_t at) {
 static sconce_status split_words(struct jrun *run, const struct jvalue *string, int64_t most,
                                  struct parts *p) {
   struct text text = j_text(string);
-  TRY(j_spend(run, text.size / 64));
+  TRY(j_spend(run, text.size / 4));
   for (size_t at = 0;; most--) {
     at += j_space_before((struct text){text.data + at, text.size - at});
     if (at == text.size) return SCONCE_OK;
@@ -202,7 +202,7 @@ static sconce_status split_words(struct jrun *run, const struct jvalue *string, 
 static sconce_status split_words_back(struct jrun *run, const struct jvalue *string, int64_t most,
                                       struct parts *p) {
   struct text text = j_text(string);
-  TRY(j_spend(run, text.size / 64));
+  TRY(j_spend(run, text.size / 4));
   for (;; most--) {
     text.size -= j_space_behind(text);
     if (text.size == 0) break;
@@ -243,7 +243,7 @@ sconce_status j_split_lines(struct jrun *run, const struct jvalue *string, bool 
   struct parts p = {0};
   const char *data = string->text;
   size_t from = 0, size = string->size;
-  TRY(j_spend(run, size / 64));
+  TRY(j_spend(run, size / 32));
   for (size_t at = 0; at < size;) {
     size_t end = line_end_size(data + at, data + size);
     if (!end) {

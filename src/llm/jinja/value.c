@@ -92,7 +92,13 @@ static bool is_key(const struct jvalue *v) {
   return v->type == J_STRING || v->type == J_NONE || j_is_number(v);
 }
 
-const struct jvalue *j_dict_get(const struct jdict *dict, const struct jvalue *key) {
+/* Bytes of a key that its hash goes through. */
+static size_t key_size(const struct jvalue *key) { return key->type == J_STRING ? key->size : 0; }
+
+/* *looked: at how many pairs. */
+static const struct jvalue *look(const struct jdict *dict, const struct jvalue *key,
+                                 size_t *looked) {
+  *looked = 0;
   if (!is_key(key)) return NULL;
   if (!dict->slots) {
     for (size_t i = 0; i < dict->n; i++)
@@ -102,20 +108,31 @@ const struct jvalue *j_dict_get(const struct jdict *dict, const struct jvalue *k
   for (size_t slot = hash_key(key) & dict->mask; dict->slots[slot];
        slot = (slot + 1) & dict->mask) {
     const struct jpair *pair = &dict->pairs[dict->slots[slot] - 1];
+    ++*looked;
     if (same_key(&pair->key, key)) return &pair->value;
   }
   return NULL;
 }
 
-const struct jvalue *j_dict_find(const struct jdict *dict, struct text key) {
-  struct jvalue v = j_string(key, true);
-  return j_dict_get(dict, &v);
+sconce_status j_dict_get(struct jrun *run, const struct jdict *dict, const struct jvalue *key,
+                         const struct jvalue **out) {
+  size_t looked;
+  *out = look(dict, key, &looked);
+  return j_spend(run, looked / 4 + key_size(key) / 16);
 }
 
-static void index_pair(struct jdict *dict, size_t i) {
-  size_t slot = hash_key(&dict->pairs[i].key) & dict->mask;
-  while (dict->slots[slot]) slot = (slot + 1) & dict->mask;
+const struct jvalue *j_dict_find(const struct jdict *dict, struct text key) {
+  struct jvalue v = j_string(key, true);
+  size_t looked;
+  return look(dict, &v, &looked);
+}
+
+static sconce_status index_pair(struct jrun *run, struct jdict *dict, size_t i) {
+  const struct jvalue *key = &dict->pairs[i].key;
+  size_t slot = hash_key(key) & dict->mask, looked = 0;
+  for (; dict->slots[slot]; looked++) slot = (slot + 1) & dict->mask;
   dict->slots[slot] = (uint32_t)(i + 1);
+  return j_spend(run, looked / 4 + key_size(key) / 16);
 }
 
 /* Room for one pair more; at most half of the slots are taken. */
@@ -133,7 +150,7 @@ static sconce_status grow(struct jrun *run, struct jdict *dict) {
   dict->slots = j_new(run, uint32_t, slots);
   if (!dict->slots) return J_NO_ROOM;
   dict->mask = slots - 1;
-  for (size_t i = 0; i < dict->n; i++) index_pair(dict, i);
+  for (size_t i = 0; i < dict->n; i++) TRY(index_pair(run, dict, i));
   return SCONCE_OK;
 }
 
@@ -155,7 +172,8 @@ sconce_status j_dict_set(struct jrun *run, struct jdict *dict, struct jvalue key
   if (!is_key(&key)) return j_fail(run, "%s as the key of a dict", j_type_name(&key));
   TRY(j_spend(run, 1));
   TRY(hold(run, &value, &dict->depth));
-  const struct jvalue *there = j_dict_get(dict, &key);
+  const struct jvalue *there;
+  TRY(j_dict_get(run, dict, &key, &there));
   if (there) {
     size_t i = (size_t)((const struct jpair *)(const void *)((const char *)there -
                                                              offsetof(struct jpair, value)) -
@@ -166,8 +184,7 @@ sconce_status j_dict_set(struct jrun *run, struct jdict *dict, struct jvalue key
   TRY(grow(run, dict));
   dict->pairs[dict->n] = (struct jpair){key, value};
   dict->n++;
-  if (dict->slots) index_pair(dict, dict->n - 1);
-  return SCONCE_OK;
+  return dict->slots ? index_pair(run, dict, dict->n - 1) : SCONCE_OK;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -315,7 +332,8 @@ static sconce_status equal_dicts(struct jrun *run, const struct jdict *a, const 
                                  bool *out) {
   *out = a->n == b->n;
   for (size_t i = 0; i < a->n && *out; i++) {
-    const struct jvalue *other = j_dict_get(b, &a->pairs[i].key);
+    const struct jvalue *other;
+    TRY(j_dict_get(run, b, &a->pairs[i].key, &other));
     *out = other != NULL;
     if (other) TRY(j_equal(run, &a->pairs[i].value, other, out));
   }
@@ -327,7 +345,7 @@ sconce_status j_equal(struct jrun *run, const struct jvalue *a, const struct jva
   *out = false;
   if (is_key(a) && is_key(b)) {
     *out = same_key(a, b);
-    return SCONCE_OK;
+    return key_size(a) == key_size(b) ? j_spend(run, key_size(a) / 64) : SCONCE_OK;
   }
   if (a->type != b->type) return SCONCE_OK;
   if (a->type == J_LIST) return equal_lists(run, a->list, b->list, out);
@@ -355,7 +373,7 @@ sconce_status j_order(struct jrun *run, const struct jvalue *a, const struct jva
     size_t size = a->size < b->size ? a->size : b->size;
     int sign = size ? memcmp(a->text, b->text, size) : 0;
     *out = sign ? sign : (a->size > b->size) - (a->size < b->size);
-    return SCONCE_OK;
+    return j_spend(run, size / 64);
   }
   if (j_is_number(a) && j_is_number(b)) {
     if (a->type == J_INT && b->type == J_INT) {
@@ -378,7 +396,9 @@ sconce_status j_contains(struct jrun *run, const struct jvalue *all, const struc
   if (all->type == J_DICT) {
     if (one->type == J_DICT || (one->type == J_LIST && one->list->kind == JL_LIST))
       return j_fail(run, "%s as the key of a dict", j_type_name(one));
-    *out = j_dict_get(all->dict, one) != NULL;
+    const struct jvalue *found;
+    TRY(j_dict_get(run, all->dict, one, &found));
+    *out = found != NULL;
     return SCONCE_OK;
   }
   if (all->type == J_STRING) {

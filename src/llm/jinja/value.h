@@ -176,7 +176,10 @@ SCONCE_CHECK sconce_status j_dict(struct jrun *run, size_t room, struct jvalue *
 /* While it is being made, or a namespace's. A key that is there gets the new value. */
 SCONCE_CHECK sconce_status j_dict_set(struct jrun *run, struct jdict *dict, struct jvalue key,
                                       struct jvalue value);
-const struct jvalue *j_dict_get(const struct jdict *dict, const struct jvalue *key); /* or NULL */
+/* *out NULL: it is not there. */
+SCONCE_CHECK sconce_status j_dict_get(struct jrun *run, const struct jdict *dict,
+                                      const struct jvalue *key, const struct jvalue **out);
+/* The same for the short names of a template's source. */
 const struct jvalue *j_dict_find(const struct jdict *dict, struct text key);
 
 /* from_json.c: the caller's data; `role`s of messages that are known words count as own. */
