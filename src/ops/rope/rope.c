@@ -104,7 +104,9 @@ static sconce_status shape(struct plan *p, const struct node *n) {
   struct call c;
   TRY(read_call(p, n, &c));
   if (c.start < 0 || c.start > (int64_t)c.positions - c.seq)
-    return fail(p->err, SCONCE_BAD_ARGUMENT, "%u positions from %" PRId64 " on, the tables have %u",
+    return fail(p->err, SCONCE_BAD_ARGUMENT,
+                "%u positions from %" PRId64
+                " on, the tables have %u: outside the context that the model was exported with",
                 c.seq, c.start, c.positions);
   TRY(set_dims(p, c.yq, c.q->dim_live, c.q->rank));
   return set_dims(p, c.yk, c.k->dim_live, c.k->rank);

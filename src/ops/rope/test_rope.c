@@ -187,7 +187,7 @@ static void positions_outside_the_tables_are_refused(void) {
   call(&r, 5, POSITIONS - 5);
   op_set_symint(&r.t, r.start, POSITIONS - 4);
   CHECK_FAILS(op_run(&r.t, &err), SCONCE_BAD_ARGUMENT, err,
-              "5 positions from 20 on, the tables have 24");
+              "5 positions from 20 on, the tables have 24: outside the context that the model was");
   op_set_symint(&r.t, r.start, -1);
   CHECK_FAILS(op_run(&r.t, &err), SCONCE_BAD_ARGUMENT, err, "5 positions from -1 on");
   call(&r, 5, 2);
