@@ -29,12 +29,14 @@ static void usage(FILE *out) {
   fputs("\n`sconce help VERB` tells more.\n\n"
         "exit status: 0 done, 1 the job failed, 2 wrong usage, 130 interrupted\n"
         "environment:\n"
-        "  SCONCE_WEBGPU   the WebGPU library: wgpu, dawn, best or a path\n"
-        "  SCONCE_ADAPTER  part of an adapter's name, or its index\n"
-        "  SCONCE_DISABLE  features not to use: f16,subgroups,timestamps,matrix\n"
-        "  SCONCE_PRECISION exact or fast, where --precision does not say\n"
-        "  SCONCE_LIMITS   caps: default, storage_binding=1048576, …\n"
-        "  SCONCE_WGSL_DIR read shaders from this src/ folder instead of the program\n",
+        "  SCONCE_WEBGPU      the WebGPU library: wgpu, dawn, best or a path\n"
+        "  SCONCE_ADAPTER     part of an adapter's name, or its index\n"
+        "  SCONCE_DISABLE     features not to use: f16,subgroups,timestamps,matrix\n"
+        "  SCONCE_PRECISION   exact or fast, where --precision does not say\n"
+        "  SCONCE_LIMITS      caps: default, storage_binding=1048576, …\n"
+        "  SCONCE_NO_FUSION   fusions not to make, by name, or all\n"
+        "  SCONCE_LOSE_AFTER  lose the device at its n-th step, to try what follows\n"
+        "  SCONCE_WGSL_DIR    read shaders from this src/ folder, not from the program\n",
         out);
 }
 

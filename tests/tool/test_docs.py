@@ -31,6 +31,13 @@ def test_every_page_is_in_the_index():
         assert page.name == "README.md" or f"[{page.name}]({page.name})" in index, page
 
 
+def test_variables_are_in_the_help_and_the_readme():
+    readme = set(re.findall(r"^\| `(SCONCE_\w+)`", (ROOT / "README.md").read_text(), re.M))
+    text = run(SCONCE, "help")[0].partition("environment:\n")[2]
+    rows = [re.fullmatch(r"  (SCONCE_\w+)( +)\S.*", line) for line in text.splitlines()]
+    assert readme == {row[1] for row in rows} and len({len(row[1] + row[2]) for row in rows}) == 1, text
+
+
 def test_links_lead_somewhere():
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
