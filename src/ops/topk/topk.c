@@ -42,8 +42,9 @@ enum { SMALL = 512, PART = 65536, SEARCH_MAX = 1 << 20, BEST_MAX = 1 << 19 };
 
 /* SEVERAL: [x, k, dim, largest, sorted, …, out], sorted in any case
  * LARGEST, LEAST: [x, dim, keepdim, …, out], one of them
- * ALL: [x, dim, descending, …, out], ALL_STABLE: [x, stable, dim, descending, …, out], stable in
- * any case out is [values, indices]; portable operators name both before it, too. */
+ * ALL: [x, dim, descending, …, out]
+ * ALL_STABLE: [x, stable, dim, descending, …, out], stable in any case
+ * out is [values, indices]; portable operators name both before it, too. */
 enum { SEVERAL, LARGEST, LEAST, ALL, ALL_STABLE };
 
 struct lines {
