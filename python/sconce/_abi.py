@@ -32,6 +32,12 @@ class Status(enum.IntEnum):
     CANCELLED = 11
     WRONG_RESULT = 12
 
+    def __str__(self) -> str:  # the name in every Python, where 3.11 and later print the number
+        return f"Status.{self.name}"
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
 
 class LogLevel(enum.IntEnum):
     ERROR = 1

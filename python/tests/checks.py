@@ -222,6 +222,7 @@ def check_errors():
     import pickle
     copy = pickle.loads(pickle.dumps(sconce.Error(Status.BAD_FILE, "no")))
     assert copy.status is Status.BAD_FILE and str(copy) == "no"
+    assert f"{copy.status} {copy.status:>16}" == "Status.BAD_FILE  Status.BAD_FILE" and copy.status == 2
 
 
 def check_threads():
