@@ -12,6 +12,7 @@ struct drawing {
   struct out *o;
   uint32_t n_nodes;
   uint32_t *made;              /* of the program's values */
+  uint32_t condition;          /* who made what the last jump looked at */
   bool hide_nodes, hide_edges; /* this pass counts them only */
 };
 
@@ -196,6 +197,21 @@ static sconce_status draw_delegate(struct inspect *x, struct drawing *d,
   return SCONCE_OK;
 }
 
+/* A value that several moves make, in branches or around a loop, is one of them. */
+static void draw_move(struct drawing *d, const struct pte_method *m,
+                      const struct pte_instruction *in) {
+  const uint32_t other = d->made[in->to], one = d->made[in->value];
+  d->made[in->to] = one;
+  if (!one || !other || one == other) return;
+  struct pte_value v = pte_value(m, in->to);
+  struct inspect_shape s = shape_of_pte(&v);
+  const uint32_t node = put_node(d, text_of("either"), " shape=diamond");
+  put_edge(d, other, node, v.kind == PTE_TENSOR ? &s : NULL);
+  put_edge(d, one, node, v.kind == PTE_TENSOR ? &s : NULL);
+  if (d->condition) put_edge(d, d->condition, node, NULL);
+  d->made[in->to] = node;
+}
+
 static sconce_status draw_code(struct inspect *x, struct drawing *d, const struct inspect_method *m,
                                sconce_error *err) {
   for (uint32_t chain = 0; chain < m->m.n_chains; chain++)
@@ -203,7 +219,8 @@ static sconce_status draw_code(struct inspect *x, struct drawing *d, const struc
       struct pte_instruction in = pte_instruction(&m->m, chain, i);
       if (in.kind == PTE_KERNEL_CALL) draw_kernel(d, &m->m, &in);
       if (in.kind == PTE_DELEGATE_CALL) TRY(draw_delegate(x, d, m, &in, err));
-      if (in.kind == PTE_MOVE_CALL) d->made[in.to] = d->made[in.value];
+      if (in.kind == PTE_MOVE_CALL) draw_move(d, &m->m, &in);
+      if (in.kind == PTE_JUMP_FALSE_CALL && d->made[in.value]) d->condition = d->made[in.value];
       if (d->n_nodes > DRAWN_MAX)
         return fail(err, SCONCE_UNSUPPORTED,
                     "a drawing of more than %d nodes: --graph writes them as text", DRAWN_MAX);
@@ -214,6 +231,7 @@ static sconce_status draw_code(struct inspect *x, struct drawing *d, const struc
 static sconce_status draw_method(struct inspect *x, struct drawing *d,
                                  const struct inspect_method *m, sconce_error *err) {
   struct arena_mark start = arena_mark(&x->arena);
+  d->condition = 0;
   d->made = arena_new(&x->arena, uint32_t, m->m.n_values);
   if (!d->made) return fail(err, SCONCE_NO_MEMORY, "no memory for %u values", m->m.n_values);
   for (uint32_t i = 0; i < m->m.n_inputs; i++) {

@@ -42,8 +42,7 @@ static sconce_status write_report(struct inspect *x, const sconce_inspect_desc *
     inspect_text(x, o);
     return SCONCE_OK;
   case SCONCE_INSPECT_GRAPH:
-    inspect_graph(x, o);
-    return SCONCE_OK;
+    return inspect_graph(x, o, err);
   case SCONCE_INSPECT_DOT:
     return inspect_dot(x, o, err);
   case SCONCE_INSPECT_JSON:

@@ -117,8 +117,8 @@ uint32_t inspect_dispatches(const struct graph *g); /* of what is planned */
 /* ---- writing --------------------------------------------------------------------------------- */
 
 void inspect_text(const struct inspect *x, struct out *o);
-void inspect_graph(const struct inspect *x, struct out *o);
 void inspect_json(const struct inspect *x, struct out *o);
+SCONCE_CHECK sconce_status inspect_graph(struct inspect *x, struct out *o, sconce_error *err);
 SCONCE_CHECK sconce_status inspect_dot(struct inspect *x, struct out *o, sconce_error *err);
 SCONCE_CHECK sconce_status inspect_plan(struct inspect *x, const sconce_inspect_desc *desc,
                                         struct out *o, sconce_error *err);

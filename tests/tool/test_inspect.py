@@ -75,6 +75,19 @@ def test_page_shows_what_is_printed():
         assert cut or at == len(out), (words, out[at])
 
 
+def test_branches_meet():
+    """Both ways of a condition lead to the output, in the drawing; kernels of a program say what they make and read."""
+    cond = ROOT / "tests/data/programs/cond/model.pte"
+    text = inspect(cond, "--dot")
+    check_dot(text)
+    node = re.search(r"(n\d+) \[label=\"either\" shape=diamond\];", text)[1]
+    assert len(re.findall(rf"-> {node}\b", text)) == 3 and len(re.findall(rf"-> {node} \[style=dashed\]", text)) == 1, text
+    assert re.search(rf"{node} -> (n\d+) \[label", text), text
+    made = re.findall(r"^ +\d+  v\d+ \w+ \[[\d, ]*\] = (\S+?)\((.*)\)$", inspect(cond, "--graph"), re.M)
+    assert re.search(r"^ +\d+  (v\d+) = executorch_prim::add\.Scalar\(\1, 1\)$", inspect(cond.parents[1] / "map/model.pte", "--graph"), re.M)
+    assert made and any(re.search(r"v\d+ float32 \[", words) for _, words in made), made
+
+
 def test_options_before_and_after_the_file():
     assert inspect("--json", DATA / "control.pte") == inspect(DATA / "control.pte", "--json")
     err = run(SCONCE, "inspect", DATA / "control.pte", "--json", "--dot", expect=2)[1]
