@@ -146,7 +146,8 @@ SCONCE_API const char *sconce_chat_family_name(size_t i);
  * the next call with this tokenizer. As ids, only what a family or a template itself wrote is a
  * special token; what came from messages, tools and other variables never is, whatever the template
  * did to it. (Well-known roles are no one's text: "<|" + role + "|>" may be a token.) Templates run
- * within limits: 50 million steps, 64 MiB of text, 512 MiB of memory. */
+ * within limits: 50 million steps and four for each byte given, 64 MiB of text, 512 MiB of memory.
+ */
 SCONCE_API SCONCE_CHECK sconce_status sconce_chat_text(sconce_tokenizer *tokenizer,
                                                        const sconce_chat_desc *desc,
                                                        const char **text, size_t *size,
@@ -254,7 +255,8 @@ SCONCE_API const int32_t *sconce_session_ids(const sconce_session *session, size
 /* Makes the timeline equal to these ids and computes the logits after the last one. What it has in
  * common with the timeline's beginning is kept, so that a chat's next turn costs only what is new.
  * `progress` (may be NULL) is called after each chunk with ids done and ids to do; where it returns
- * false the prompt ends there with SCONCE_CANCELLED, and what was computed stays. */
+ * false the prompt ends there with SCONCE_CANCELLED, and what was computed stays. Functions that
+ * the session calls may not change it, poll it or close it; sconce_session_cancel they may call. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_session_prompt(
     sconce_session *session, const int32_t *ids, size_t n,
     bool (*progress)(void *user, size_t done, size_t all), void *user, sconce_error *err);

@@ -96,11 +96,13 @@ static const char *stream_step(sconce_stream *s, struct text more, bool end, siz
 }
 
 const char *sconce_stream_push(sconce_stream *s, int32_t id, size_t *size) {
-  return stream_step(s, bytes_of(s, id), false, size);
+  *size = 0;
+  return s && s->tokenizer ? stream_step(s, bytes_of(s, id), false, size) : "";
 }
 
 const char *sconce_stream_end(sconce_stream *s, size_t *size) {
-  return stream_step(s, (struct text){0}, true, size);
+  *size = 0;
+  return s && s->tokenizer ? stream_step(s, (struct text){0}, true, size) : "";
 }
 
 sconce_status sconce_tokenizer_decode(sconce_tokenizer *t, const int32_t *ids, size_t n_ids,

@@ -198,7 +198,9 @@ static sconce_status go_on(sconce_session *s, bool block, bool *done, sconce_err
 static sconce_status poll(sconce_session *s, bool block, bool *done, sconce_generate_result *result,
                           sconce_error *err) {
   sconce_status status = session_check_cancel(s, err);
+  s->calls_back = true;
   if (status == SCONCE_OK) status = go_on(s, block, done, err);
+  s->calls_back = false;
   if (status == SCONCE_OK && *done && result) *result = s->generation->result;
   if (status != SCONCE_OK && s->n_running) session_rewind(s, s->computed);
   if (status != SCONCE_OK || *done) generation_free(s);
@@ -231,6 +233,8 @@ sconce_status sconce_session_generate_poll(sconce_session *s, bool *done,
                                            sconce_generate_result *result, sconce_error *err) {
   if (!s || !done) return fail(err, SCONCE_BAD_ARGUMENT, "session or done is NULL");
   if (!s->generation) return fail(err, SCONCE_BAD_ARGUMENT, "no generation is under way");
+  if (s->calls_back)
+    return fail(err, SCONCE_BAD_ARGUMENT, "a poll from a function that the session called");
   return poll(s, false, done, result, err);
 }
 

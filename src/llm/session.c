@@ -365,7 +365,9 @@ static sconce_status compute(sconce_session *s,
   for (bool done = all == 0; status == SCONCE_OK && !done;) {
     status = session_compute(s, true, &done, err);
     const uint32_t through = s->computed > from ? s->computed - from : 0;
+    s->calls_back = true;
     if (status == SCONCE_OK && progress && !progress(user, through, all)) sconce_session_cancel(s);
+    s->calls_back = false;
   }
   if (status == SCONCE_OK) status = session_check_cancel(s, err);
   if (status != SCONCE_OK) s->info.position = s->computed > s->replay ? s->computed : s->replay;
@@ -374,6 +376,8 @@ static sconce_status compute(sconce_session *s,
 
 sconce_status session_idle(const sconce_session *s, sconce_error *err) {
   if (!s) return fail(err, SCONCE_BAD_ARGUMENT, "session is NULL");
+  if (!s->generation && s->calls_back)
+    return fail(err, SCONCE_BAD_ARGUMENT, "a call from a function that the session called");
   if (!s->generation) return SCONCE_OK;
   return fail(err, SCONCE_BAD_ARGUMENT, "a generation is under way: poll it to its end, or cancel");
 }

@@ -49,6 +49,7 @@ struct sconce_session {
   uint32_t n_ends;
   atomic_bool cancelled;
   struct generation *generation; /* under way, or NULL */
+  bool calls_back;               /* one of the caller's functions is running */
 };
 
 /* Where a function takes `block` it waits for the device, or returns with *done false and goes on

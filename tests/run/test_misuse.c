@@ -82,6 +82,10 @@ static void nothing_is_described_and_closed_quietly(void) {
   CHECK(sconce_tokenizer_special(NULL, "<s>") < 0 && !sconce_tokenizer_is_end(NULL, 1));
   CHECK(!sconce_tokenizer_is_special(NULL, 1) && sconce_chat_family(NULL));
   CHECK_TEXT(sconce_tokenizer_piece(NULL, 1, &n), "");
+  CHECK_TEXT(sconce_stream_push(NULL, 1, &n), "");
+  CHECK_TEXT(sconce_stream_push(&(sconce_stream){0}, 1, &n), "");
+  CHECK_TEXT(sconce_stream_end(&(sconce_stream){0}, &n), "");
+  CHECK_EQ(n, 0);
   uint32_t n_tokens = 1;
   CHECK(!sconce_state_tokens(NULL, &n_tokens) && n_tokens == 0);
   CHECK_EQ(sconce_state_losses(NULL), 0);
