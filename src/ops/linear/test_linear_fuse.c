@@ -191,13 +191,14 @@ static void near_misses(void) {
 }
 
 /* Q, K and V of one weight, each written where it is read; with live rows, and with an offset that
- * may not be bound: then the nodes run as they came. */
-static void cut(uint32_t wide, bool fits) {
+ * may not be bound or a bias that is no row: then the nodes run as they came. */
+static void cut(uint32_t wide, uint32_t bias_rows, bool fits) {
   enum { ROWS = 21, DEEP = 12, PARTS = 3 };
   const struct form f = {.rows = ROWS, .deep = DEEP, .cols = PARTS * wide};
   double *x = test_values(VK_FLOAT32, ROWS * DEEP, 1);
   double *w = test_values(VK_FLOAT32, (uint64_t)f.cols * DEEP, 2);
-  double *bias = test_values(VK_FLOAT32, f.cols, 3);
+  double *bias = test_values(VK_FLOAT32, (uint64_t)ROWS * f.cols, 3);
+  for (uint32_t i = f.cols; i < ROWS * f.cols; i++) bias[i] = bias[i % f.cols] + i / f.cols;
   double *whole = malloc((size_t)ROWS * f.cols * sizeof *whole);
   double *want = malloc((size_t)ROWS * wide * sizeof *want);
   struct op_test t;
@@ -210,7 +211,7 @@ static void cut(uint32_t wide, bool fits) {
   uint32_t parts[PARTS];
   op_node(&t, "aten.linear.default",
           IDS(ix, op_constant(&t, VK_FLOAT32, DIMS(f.cols, DEEP), w),
-              op_constant(&t, VK_FLOAT32, DIMS(f.cols), bias), y));
+              op_constant(&t, VK_FLOAT32, DIMS(bias_rows, f.cols), bias), y));
   op_node(&t, "aten.view_copy.default", IDS(y, op_ints(&t, INTS(1, -1, PARTS, wide)), split));
   op_node(&t, "aten.permute_copy.default", IDS(split, op_ints(&t, INTS(2, 1, 0, 3)), turned));
   for (int i = 0; i < PARTS; i++) {
@@ -219,11 +220,12 @@ static void cut(uint32_t wide, bool fits) {
   }
   REQUIRE_OK(op_load(&t, NULL, &err), err);
   CHECK_EQ(t.graph.n_nodes, 1);
-  for (uint32_t rows = ROWS; rows > 0 && !test_failed(); rows /= 4) {
+  for (uint32_t rows = ROWS; rows > 0 && !test_failed(); rows = bias_rows > 1 ? 0 : rows / 4) {
     op_set(&t, ix, DIMS(1, rows, DEEP), x);
     CHECK_OK(op_run(&t, &err), err);
     CHECK_EQ(t.graph.nodes[0].n_records == PARTS, fits);
     expect(&f, rows, x, w, bias, NULL, whole);
+    for (uint32_t i = 0; i < rows * f.cols && bias_rows > 1; i++) whole[i] += i / f.cols;
     for (uint32_t i = 0; i < PARTS; i++) {
       for (uint32_t k = 0; k < rows * wide; k++)
         want[k] = whole[k / wide * f.cols + i * wide + k % wide];
@@ -242,8 +244,9 @@ static void cut(uint32_t wide, bool fits) {
 }
 
 static void parts_of_a_product(void) {
-  cut(64, true);
-  cut(5, false);
+  cut(64, 1, true);
+  cut(5, 1, false);
+  cut(64, 21, false);
 }
 
 const struct test suite_linear_fuse[] = {
