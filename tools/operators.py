@@ -56,7 +56,7 @@ NOTES = {
     "sdpa": "caches are state, written in place",
     "softmax": "float16 is computed in float32",
     "symint": "live integers, on the host, in 64 bits",
-    "topk": "of equal elements the first; at most 524,288 of a line",
+    "topk": "of equal elements the first; at most 524,288 of a line, and lines of 65,536 to sort",
 }
 ELEMENTS = {"OF_BOOL": "bool", "OF_U8": "uint8", "OF_I8": "int8", "OF_I32": "int32", "OF_F16": "float16", "OF_F32": "float32"}
 

@@ -286,6 +286,14 @@ static void refuses_too_many(void) {
   CHECK_FAILS(op_try(&t, &err), SCONCE_UNSUPPORTED, err,
               "the 600000 best of 600000 elements, at most 524288");
   op_end(&t);
+  op_begin(&t);
+  x = op_input(&t, VK_INT8, DIMS(65537)), y = op_output(&t, VK_INT8, DIMS(65537));
+  i = op_output(&t, VK_INT32, DIMS(65537));
+  op_node(&t, "aten::sort.values",
+          IDS(x, op_int(&t, 0), op_bool(&t, true), y, i, op_list(&t, IDS(y, i))));
+  CHECK_FAILS(op_try(&t, &err), SCONCE_UNSUPPORTED, err,
+              "a line of 65537 elements to sort, at most 65536");
+  op_end(&t);
 }
 
 static void refuses(void) {

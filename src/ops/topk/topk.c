@@ -35,8 +35,9 @@ static const struct kernel take_kernels[] = {
 /* Every element with every other one; longer lines are searched first: of lines longer than PART
  * first parts, then what was found there. A search reads its line up to nine times, and some
  * devices stop loops after 65,535 turns, so one workgroup may see SEARCH_MAX; likewise a thread
- * that compares one of the best with all others, 16 a turn. */
-enum { SMALL = 512, PART = 65536, SEARCH_MAX = 1 << 20, BEST_MAX = 1 << 19 };
+ * that compares one of the best with all others, 16 a turn. Of a sorted line all are the best: one
+ * dispatch compares each with each, and a longer one would take a small GPU too long. */
+enum { SMALL = 512, PART = 65536, SEARCH_MAX = 1 << 20, BEST_MAX = 1 << 19, SORT_MAX = 1 << 16 };
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
@@ -70,6 +71,9 @@ static sconce_status lines_of(struct plan *p, const struct node *n, const uint32
   const uint32_t size = x->rank ? dims[l->dim] : 1, smallest = largest ? 0 : one ? 2 : 1;
   int64_t k = one ? 1 : size;
   if (code == SEVERAL) TRY(arg_int(p, n, 1, &k));
+  if (!one && code != SEVERAL && size > SORT_MAX)
+    return fail(p->err, SCONCE_UNSUPPORTED, "a line of %u elements to sort, at most %d", size,
+                SORT_MAX);
   if (size > SMALL && k > BEST_MAX)
     return fail(p->err, SCONCE_UNSUPPORTED, "the %" PRId64 " best of %u elements, at most %d", k,
                 size, BEST_MAX);
