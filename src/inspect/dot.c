@@ -201,7 +201,7 @@ static sconce_status draw_delegate(struct inspect *x, struct drawing *d,
 static void draw_move(struct drawing *d, const struct pte_method *m,
                       const struct pte_instruction *in) {
   const uint32_t other = d->made[in->to], one = d->made[in->value];
-  d->made[in->to] = one;
+  if (one) d->made[in->to] = one; /* else a constant's, which nothing here made */
   if (!one || !other || one == other) return;
   struct pte_value v = pte_value(m, in->to);
   struct inspect_shape s = shape_of_pte(&v);
