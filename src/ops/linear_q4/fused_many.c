@@ -253,6 +253,7 @@ static bool read_sliced(struct plan *p, const struct node *n, const struct q4_ca
                         struct joint *j) {
   if (c->m > JOINT_ROWS || !may_bind(p, c->linear[0]->args[Q4_X]) || !read_joint(p, n, c, j))
     return false;
+  if (!row_for(p, n, q4_sums_join, dtype_of(c), NULL)) return false;
   struct q4_params u = joint_params(j);
   for (uint32_t m0 = 0; m0 < c->m; m0 += u.m) {
     u.m = q4_rows_taken(c->m - m0, c->m);

@@ -80,9 +80,9 @@ struct q4_problem {
   uint32_t m, k, rows; /* rows: of the weight, or of all weights of a fused node */
   bool residual;       /* a row of y is added to each */
   bool vector;         /* kernels that read units of 32 codes can do it */
-  bool tile;           /* and those of tiles; */
-  bool large;          /* on a device that q4_is_large */
+  bool tile;           /* and those of tiles */
   bool matrix;         /* and those of subgroup matrices */
+  bool large;          /* see q4_is_large */
 };
 bool q4_few_rows(const void *problem);
 bool q4_long_rows(const void *problem);
@@ -107,8 +107,8 @@ enum { Q4_BESIDE_MATRICES = NEEDS_F16 | NEEDS_SUBGROUPS | NEEDS_MATRIX | NEEDS_F
  * in subgroup matrices 16 come at 6,535. lavapipe, stories15M: prompts of 4 52 and 52, of 5 53 and
  * 62, of 8 55 and 100. */
 uint32_t q4_vector_rows(const struct caps *caps);
-/* Does the device have threads enough that few rows of x want small tiles? Not where a row is asked
- * for by name. */
+/* Do few rows of x want small tiles here? On GPUs, which are told by subgroups of 32 threads or
+ * more; not where a row is asked for by name. */
 bool q4_is_large(const struct plan *p);
 /* Rows of x for one dispatch of tiles, of `left`, at most `most`: a few beyond whole tiles of 128
  * would cost as much as a tile, and a smaller one does for them. */
