@@ -40,7 +40,7 @@ static void report(const struct llm_cost *p, const sconce_generate_result *r, bo
   if (json) {
     printf("{\"event\": \"done\", \"stop\": \"%s\", \"prompt_tokens\": %zu, "
            "\"reused_tokens\": %zu, \"new_tokens\": %zu, \"prompt_s\": %.4f, \"new_s\": %.4f}\n",
-           llm_stop_name(r->stop), p->n, p->n_reused, r->n_new, p->seconds, r->new_s);
+           llm_stop_name(r->stop), there, p->n_reused, r->n_new, p->seconds, r->new_s);
     return;
   }
   if (p->n_reused) snprintf(kept, sizeof kept, " (%zu kept)", p->n_reused);
