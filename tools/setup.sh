@@ -36,10 +36,12 @@ packages() {
   if [ "$(id -u)" = 0 ] && have apt-get; then
     say "installing $* ($why)"
     log=$deps/apt.log
-    if ! DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" >"$log" 2>&1; then
+    # Another program may be installing at this moment: wait for it.
+    install="apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends"
+    export DEBIAN_FRONTEND=noninteractive
+    if ! $install "$@" >"$log" 2>&1; then
       apt-get update >>"$log" 2>&1 || true
-      DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" >>"$log" 2>&1 ||
-        die "installing $* failed, see $log"
+      $install "$@" >>"$log" 2>&1 || die "installing $* failed, see $log"
     fi
   else
     die "please install $why (on Debian: apt-get install $*)"
