@@ -28,7 +28,8 @@ export class Glue {
     this.encoder = new TextEncoder();
     this.wake = null;
     this.instances = new Set();
-    this.queues = new Set();
+    this.devices = new Set(); /* with a queue that is used */
+    this.nudging = false;
     this.nudges = /firefox/i.test(globalThis.navigator?.userAgent ?? '');
     this.stats = { dispatches: 0, submits: 0, promises: 0, writes: 0, written: 0 };
     this.onLost = null;
@@ -152,22 +153,29 @@ export class Glue {
   async event(most = 50) {
     if (this.waiting) return;
     let timer;
-    const nudging = this.nudges ? this.nudge() : null;
     await new Promise((resolve) => {
       this.wake = resolve;
       timer = setTimeout(resolve, most);
+      if (this.nudges) this.nudge();
     });
     clearTimeout(timer);
     this.wake = null;
-    nudging?.stop();
   }
-  /* Firefox looks for finished work every 100 ms, unless something is submitted. Not more often than the
-   * browser's process can take them: submits that pile up there stand in front of the next real one. */
-  nudge() {
-    const timer = setInterval(() => {
-      for (const queue of this.queues) queue.submit([]);
-    }, NUDGE_MS);
-    return { stop: () => clearInterval(timer) };
+  /* Firefox looks for finished work every 100 ms, unless something is submitted. As long as somebody waits, and one at
+   * a time: the browser's process has answered a nudge before the next is sent, or they would stand in front of the
+   * next real submit. */
+  async nudge() {
+    if (this.nudging) return;
+    this.nudging = true;
+    while (this.wake) {
+      const answers = [...this.devices].map(async (device) => {
+        device.pushErrorScope('validation');
+        device.queue.submit([]);
+        await device.popErrorScope().catch(() => null);
+      });
+      await Promise.all([...answers, new Promise((resolve) => setTimeout(resolve, NUDGE_MS))]);
+    }
+    this.nudging = false;
   }
   /* Lets the page or the worker do something else. */
   breathe() {
@@ -297,7 +305,7 @@ export class Glue {
   }
   watch(instance, device, lost, uncaptured) {
     device.lost?.then((info) => {
-      this.queues.delete(device.queue);
+      this.devices.delete(device);
       if (!instance.released && info.reason !== 'destroyed') this.onLost?.(info.message);
       this.arrive(instance, () => this.call(lost, [0, info.reason === 'destroyed' ? 2 : 1], info.message));
     });
@@ -308,12 +316,12 @@ export class Glue {
   }
   wgpuDeviceGetQueue(handle) {
     const { device, instance } = this.objects[handle];
-    this.queues.add(device.queue);
+    this.devices.add(device);
     return this.add({ queue: device.queue, instance });
   }
   wgpuDeviceDestroy(handle) {
     const { device } = this.objects[handle];
-    this.queues.delete(device.queue);
+    this.devices.delete(device);
     device.destroy();
   }
   wgpuDeviceRelease(handle) {

@@ -331,24 +331,22 @@ const ROOTS = { '/': path.join(ROOT, 'web/test/pages'), '/sconce/': PACKAGE, '/m
 
 async function inBrowser(name, launch, tokens, stride) {
   const site = await serve(ROOTS);
-  let browser, page;
-  const open = async () => {
-    browser = await launch();
-    page = await browser.open(`${site.url}/`);
-    await page.wait(() => window.ready);
-  };
-  await open();
-  /* Firefox has been seen to stop answering, which no page can mend: what it left undone another one does, once. */
-  let others = 1;
+  let browser = null;
+  let page = null;
+  /* Firefox has been seen to stand still, which no page can mend: what it left undone is done again by a fresh one. */
+  let spare = 2;
   const run = async (f, arg) => {
-    try {
-      return await page.run(f, arg);
-    } catch (error) {
-      if (!(error instanceof browsers.NoAnswer) || others-- === 0) throw error;
-      console.log(`note ${name}: ${error.message}; once more in another browser`);
-      browser.kill();
-      await open();
-      return page.run(f, arg);
+    for (;;) {
+      try {
+        browser ??= await launch();
+        if (!page) await (page = await browser.open(`${site.url}/`)).wait(() => window.ready);
+        return await page.run(f, arg);
+      } catch (error) {
+        if (!(error instanceof browsers.NoAnswer) || spare-- <= 0) throw error;
+        console.log(`note ${name}: ${error.message}; once more in another browser`);
+        await browser?.kill();
+        browser = page = null;
+      }
     }
   };
   await test(`${name}: it has a GPU`, async () => {
@@ -378,7 +376,7 @@ async function inBrowser(name, launch, tokens, stride) {
     assert.deepEqual(last, [], 'the second load fetched again');
   });
   if (name === 'chromium') await fromElsewhere(name, run);
-  await browser.close();
+  await browser?.close();
   site.close();
 }
 

@@ -10,6 +10,8 @@ export const require = createRequire(path.join(ROOT, 'build/deps/node/package.js
  * seven times as fast. */
 export const LOOPS = 'disable-dawn-features=use_vulkan_zero_initialize_workgroup_memory_extension';
 
+const pageOf = (page) => ({ page, run: (f, arg) => patiently(page, f, arg), wait: (f) => opening(() => page.waitForFunction(f)) });
+
 export async function chromium(options = {}) {
   const { chromium: launcher } = require('playwright-core');
   const browser = await launcher.launch({
@@ -20,42 +22,78 @@ export async function chromium(options = {}) {
     const page = await (await browser.newContext(context)).newPage();
     page.on('pageerror', (error) => console.error('page:', error.message));
     await page.goto(url);
-    return { page, run: (f, arg) => page.evaluate(f, arg), wait: (f) => page.waitForFunction(f), shot: (file) => page.screenshot({ path: file }) };
-  }, close: () => browser.close() };
+    return pageOf(page);
+  }, close: () => browser.close(), kill: () => browser.close() };
 }
 
-/* What a page did not answer in time: its message says what the page was at. */
+/* A page that stands still: its message says at what. */
 export class NoAnswer extends Error {}
-const MOST_S = 180;
+const STILL_S = 180; /* without a new step */
+const MOST_S = 900; /* in all */
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/* `work` is the page's; cases.js keeps in window.step what it is at. */
-async function answered(page, work) {
-  const timers = [];
-  const after = (seconds) => new Promise((resolve) => timers.push(setTimeout(resolve, 1000 * seconds)));
-  const late = after(MOST_S).then(async () => {
-    const step = await Promise.race([page.evaluate(() => window.step), after(10).then(() => 'nothing, its thread is busy')]);
-    throw new NoAnswer(`no answer within ${MOST_S} s, the page is at: ${step}`);
+async function within(seconds, work, what) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new NoAnswer(`${what} within ${seconds} s`)), 1000 * seconds);
   });
   try {
     return await Promise.race([work, late]);
   } finally {
-    timers.forEach(clearTimeout);
+    clearTimeout(timer);
+  }
+}
+
+/* Begins f(arg) in a page and asks now and then whether it is done: it may take long as long as it goes on, which the
+ * pages' steps tell (pages/at.js). No single question to the browser waits for a GPU. */
+async function patiently(page, f, arg) {
+  const ask = (work) => within(STILL_S, work, 'no answer');
+  const begin = ([source, given]) => {
+    const asked = { done: false };
+    window.asked = asked;
+    const work = (0, eval)(`(${source})`);
+    Promise.resolve(given).then(work).then(
+      (value) => Object.assign(asked, { value, done: true }),
+      (error) => Object.assign(asked, { error: String(error?.stack ?? error), done: true }));
+  };
+  await ask(page.evaluate(begin, [String(f), arg]));
+  const started = performance.now();
+  let [steps, moved, nap] = [-1, started, 5];
+  for (;;) {
+    const seen = await ask(page.evaluate(() => ({ ...window.asked, step: window.step, steps: window.steps })));
+    if (seen.error) throw new Error(seen.error);
+    if (seen.done) return seen.value;
+    const now = performance.now();
+    if (seen.steps !== steps) [steps, moved] = [seen.steps, now];
+    if (now - moved > 1000 * STILL_S || now - started > 1000 * MOST_S)
+      throw new NoAnswer(`${((now - moved) / 1000).toFixed(0)} of ${((now - started) / 1000).toFixed(0)} s at: ${seen.step}`);
+    await sleep((nap = Math.min(2 * nap, 250)));
+  }
+}
+
+/* A browser that does not start, or does not open a page, stands still too. */
+async function opening(work) {
+  try {
+    return await work();
+  } catch (error) {
+    throw /Timeout|Protocol|TargetClose/.test(`${error.name} ${error.constructor?.name}`) ? new NoAnswer(`opening: ${error.message}`) : error;
   }
 }
 
 export async function firefox() {
   const puppeteer = require('puppeteer-core');
   const executablePath = ['/usr/bin/firefox-esr', '/usr/bin/firefox'].find((file) => fs.existsSync(file));
-  const browser = await (puppeteer.default ?? puppeteer).launch({
-    browser: 'firefox', executablePath, headless: true, protocolTimeout: 2000 * MOST_S,
+  const browser = await opening(() => (puppeteer.default ?? puppeteer).launch({
+    browser: 'firefox', executablePath, headless: true, timeout: 1000 * STILL_S, protocolTimeout: 2000 * STILL_S,
     extraPrefsFirefox: { 'dom.webgpu.enabled': true, 'dom.webgpu.workers.enabled': true, 'gfx.webgpu.ignore-blocklist': true },
-  });
-  return { open: async (url) => {
+  }));
+  return { open: (url) => opening(async () => {
     const page = await browser.newPage();
+    page.setDefaultTimeout(1000 * STILL_S);
     page.on('pageerror', (error) => console.error('page:', error.message));
     await page.goto(url);
-    return { page, run: (f, arg) => answered(page, page.evaluate(f, arg)), wait: (f) => page.waitForFunction(f), shot: (file) => page.screenshot({ path: file }) };
-  }, close: () => browser.close(), kill: () => browser.process().kill('SIGKILL') };
+    return pageOf(page);
+  }), close: () => browser.close(), kill: () => browser.process().kill('SIGKILL') };
 }
 
 /* Processes that this one started, and those that they did. */

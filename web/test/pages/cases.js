@@ -1,6 +1,7 @@
 /* What browsers are asked to do. Each case returns plain data, which
  * the runner compares. */
 import { Sconce, SconceError } from '/sconce/index.js';
+import { at } from './at.js';
 import { runCases } from './fixtures.js';
 import { runGoldens, tell } from './language.js';
 
@@ -8,8 +9,7 @@ const root = globalThis.location?.origin ?? '';
 const STORIES = [`${root}/models/stories15M/stories15M-4w.pte`, { tokenizer: `${root}/models/stories15M/tokenizer.bin` }];
 const TOY = `${root}/data/goldens/toy.pte`;
 
-/* What the page is at, for a runner that waits too long. */
-const at = (step) => (globalThis.step = step);
+const loading = (p) => at(`loading: ${JSON.stringify(p)}`);
 
 async function failure(work) {
   try {
@@ -24,8 +24,7 @@ async function failure(work) {
 export async function stories({ maxNew = 32, worker = true, ids = [1] } = {}) {
   const progress = [];
   const started = performance.now();
-  at('loading the story model');
-  const model = await Sconce.load(STORIES[0], { ...STORIES[1], worker, onProgress: (p) => progress.push(p) && at(`loading the story model: ${JSON.stringify(p)}`) });
+  const model = await Sconce.load(STORIES[0], { ...STORIES[1], worker, onProgress: (p) => progress.push(p) && loading(p) });
   const loadMs = performance.now() - started;
   const greedy = [];
   let text = '';
@@ -114,13 +113,13 @@ export async function fixtures(cases) {
 
 const place = (name) => `${root}${name}`;
 export async function goldens({ program, cases, tolerance }) {
-  const model = await Sconce.load(place(program), { cache: false });
+  const model = await Sconce.load(place(program), { cache: false, onProgress: loading });
   const wrong = await runGoldens(model, cases, tolerance);
   await model.dispose();
   return wrong;
 }
 export async function told({ program, tokenizer, prompts }) {
-  const model = await Sconce.load(place(program), { cache: false, tokenizer: place(tokenizer) });
+  const model = await Sconce.load(place(program), { cache: false, tokenizer: place(tokenizer), onProgress: loading });
   const texts = await tell(model, prompts);
   await model.dispose();
   return texts;

@@ -1,5 +1,6 @@
 /* Case folders (docs/checking.md) in this host: what each computes must be what it was shipped with. `read(path)`
  * gives a file's bytes as an ArrayBuffer, null where there is none. */
+import { at } from './at.js';
 
 const TYPES = { float32: Float32Array, float64: Float64Array, int8: Int8Array, uint8: Uint8Array, int16: Int16Array, int32: Int32Array,
   int64: BigInt64Array, bool: Uint8Array, float16: Uint16Array };
@@ -105,6 +106,7 @@ export async function runCase(load, read) {
 export async function runCases(cases, load, open) {
   const out = [];
   for (const name of cases) {
+    at(name);
     const files = new Map();
     const read = async (file) => {
       if (!files.has(file)) files.set(file, await open(`${name}/${file}`));

@@ -1,4 +1,5 @@
 /* Language models in this host: goldens (docs/checking.md) call by call, ids that are chosen, and seeded samples. */
+import { at } from './at.js';
 
 /* The last row's five largest logits: which they are in what order, and how large. Sentences on what is wrong. */
 export async function runGoldens(model, cases, tolerance) {
@@ -6,6 +7,7 @@ export async function runGoldens(model, cases, tolerance) {
   for (const { name, calls } of cases) {
     await model.reset();
     for (const [i, { tokens, pos, top5 }] of calls.entries()) {
+      at(`${name}, call ${i}`);
       const [{ data, dims }] = await model.run([tokens, [pos]]);
       const row = data.slice(-dims.at(-1));
       const best = row.reduce((b, v, k) => (v > row[b] ? k : b), 0);
@@ -22,7 +24,9 @@ export async function tell(model, prompts) {
   const out = [];
   for (const { prompt, ...options } of prompts) {
     await model.reset();
-    out.push(await model.generate(prompt, options).text());
+    let text = '';
+    for await (const part of model.generate(prompt, options)) at((text += part.text));
+    out.push(text);
   }
   return out;
 }
