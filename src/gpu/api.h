@@ -96,7 +96,6 @@ struct flavour {
    * is atomic. Else it runs under the lock and whoever waits sleeps between two polls. */
   bool poll_waits;
   bool never_blocks;                 /* there is nothing to sleep with */
-  bool clears;                       /* workgroup memory, whatever device_chain says */
   WGPUFeatureName subgroups, matrix; /* feature numbers; 0: not offered */
   /* With the feature `matrix`: which products of f16 with sums in f32. */
   void (*matrices)(const struct webgpu *api, WGPUAdapter adapter, struct matrix out[MATRICES_MAX]);

@@ -173,7 +173,7 @@ sconce_status gpu_kernel_check(struct gpu *gpu, const struct kernel *row, sconce
 }
 
 bool gpu_compiles_slowly(const struct gpu *gpu) {
-  return gpu->api.flavour->clears && gpu->info.type == SCONCE_ADAPTER_SOFTWARE;
+  return gpu->info.type == SCONCE_ADAPTER_SOFTWARE;
 }
 
 /* ---- many ------------------------------------------------------------------------------------ */

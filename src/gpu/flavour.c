@@ -316,7 +316,6 @@ static const struct flavour plain = {
 #ifdef __wasm__
     .name = "browser",
     .never_blocks = true,
-    .clears = true,
 #else
     .name = "WebGPU",
 #endif

@@ -5,7 +5,7 @@
 
 #include "format/vkgraph.h"
 
-enum { PACK_MOST = 16 << 20, PACK_UNIT = 16 }; /* bytes: of a piece; where pieces are cut */
+enum { PACK_MOST = 4 << 20, PACK_UNIT = 16 }; /* bytes: of a piece; where pieces are cut */
 
 /* A constant as the file has it. */
 struct unpacked {

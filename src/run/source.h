@@ -19,9 +19,17 @@ struct source {
   struct os_reader reader; /* of a path; or */
   sconce_status (*read)(void *user, uint64_t offset, void *out, size_t size);
   void *user;
-  uint8_t *piece;    /* (SCONCE_PIECE_MAX) the range in hand */
+  uint8_t *piece;    /* the range in hand */
+  size_t room;       /* bytes that it can have */
   uint64_t at;       /* where it starts */
   size_t asked, got; /* bytes */
+  struct ahead {     /* of a path: the range that a thread reads meanwhile */
+    struct os_team team;
+    uint8_t *piece;
+    size_t room, size; /* size 0: none */
+    uint64_t at;
+    bool good;
+  } ahead;
 };
 
 /* The descriptor's strings and memory are borrowed until close. */
@@ -34,6 +42,9 @@ void source_close(struct source *s); /* a zeroed one is fine */
  * until the caller has handed them in. */
 SCONCE_CHECK sconce_status source_get(struct source *s, uint64_t offset, size_t size,
                                       struct span *out, sconce_error *err);
+/* The range that source_get will be asked for next, if it is known: where the source is a path and
+ * there are threads, it is read while the caller works on the one in hand. It may turn out wrong. */
+void source_expect(struct source *s, uint64_t offset, size_t size);
 /* What must be handed in before source_get can answer; false: nothing. */
 bool source_wants(const struct source *s, uint64_t *offset, size_t *size);
 SCONCE_CHECK sconce_status source_give(struct source *s, uint64_t offset, const void *data,
@@ -42,7 +53,7 @@ SCONCE_CHECK sconce_status source_give(struct source *s, uint64_t offset, const 
 /* A range that stays in memory: in the file's own, or piece by piece in the arena. */
 struct held {
   const uint8_t *bytes;
-  uint8_t *copy; /* where they go */
+  uint8_t *copy; /* where they go; NULL: the arena gives it */
   uint64_t size, done;
 };
 /* Goes on until *done; to be called with the same range again and again. */

@@ -155,7 +155,6 @@ enum { STEP = 4 << 20, POLL_NS = 5000000, FENCES = 4 };
 
 void load_init(struct load *l, struct weights *w, struct weight **todo, uint32_t n) {
   *l = (struct load){.weights = w, .todo = todo};
-  arena_init(&l->scratch, w->allocator);
   w->loads++;
   for (uint32_t i = 0; i < n; i++) {
     struct weight *weight = todo[i];
@@ -166,9 +165,30 @@ void load_init(struct load *l, struct weights *w, struct weight **todo, uint32_t
   }
 }
 
+static void room_free(struct load *l, struct room *room) {
+  if (room->bytes) block_resize(l->weights->allocator, room->bytes, room->size, 0);
+  *room = (struct room){0};
+}
+
+static sconce_status make_room(struct load *l, struct room *room, uint64_t size,
+                               const struct packing *packing, sconce_error *err) {
+  if (room->size >= size && room->bytes) return SCONCE_OK;
+  room_free(l, room);
+  if (size <= SIZE_MAX)
+    room->bytes = block_resize(l->weights->allocator, NULL, 0, size ? (size_t)size : 1);
+  if (!room->bytes)
+    return fail(err, SCONCE_NO_MEMORY, "no memory for %" PRIu64 " bytes of %s", size,
+                packing->name);
+  room->size = size ? (size_t)size : 1;
+  return SCONCE_OK;
+}
+
 void load_free(struct load *l) {
   for (uint32_t i = 0; i < l->n_fences; i++) gpu_fence_close(l->fences[i]);
-  if (l->weights) arena_free(&l->scratch);
+  if (l->weights) {
+    room_free(l, &l->source);
+    room_free(l, &l->laid_out);
+  }
   *l = (struct load){0};
 }
 
@@ -229,6 +249,26 @@ static sconce_status get(struct load *l, const struct weight_part *p, size_t siz
   return source_get(&l->weights->sources[e->file], e->offset + l->part_done, size, out, err);
 }
 
+/* Has the next piece of plain bytes read while this one, up to `done` of the part, is written. */
+static void expect_next(struct load *l, uint64_t done) {
+  const struct weight *weight = l->todo[l->at];
+  const struct weight_part *p = &weight->parts[l->part];
+  if (done == p->bytes.size) {
+    done = 0;
+    if (l->part + 1 < weight->n_parts)
+      p++;
+    else if (l->at + 1 < l->n && l->todo[l->at + 1]->n_parts)
+      p = l->todo[l->at + 1]->parts;
+    else
+      return;
+  }
+  const struct extent *e = &p->bytes;
+  const uint64_t left = e->size - done;
+  if (!p->packing && e->held != e->size)
+    source_expect(&l->weights->sources[e->file], e->offset + done,
+                  left < STEP ? (size_t)left : STEP);
+}
+
 static sconce_status put_plain(struct load *l, struct weight *weight, const struct weight_part *p,
                                bool *wait, sconce_error *err) {
   const uint64_t left = p->bytes.size - l->part_done;
@@ -237,6 +277,7 @@ static sconce_status put_plain(struct load *l, struct weight *weight, const stru
   TRY(get(l, p, n, &piece, err));
   *wait = n && !piece.data;
   if (*wait) return SCONCE_OK;
+  expect_next(l, l->part_done + n);
   TRY(put(l, weight, p->base + l->part_done, piece, err));
   l->part_done += n;
   l->bytes_done += n;
@@ -248,9 +289,8 @@ static sconce_status lay_out(struct load *l, struct weight *weight, const struct
   const struct unpacked from = {p->dtype, p->rank, p->dims, bytes};
   const uint64_t size = p->packing->size(&from);
   const size_t most = size < PACK_MOST ? (size_t)size : PACK_MOST;
-  uint8_t *piece = arena_alloc(&l->scratch, most, 1, PACK_UNIT);
-  if (!piece)
-    return fail(err, SCONCE_NO_MEMORY, "no memory for %zu bytes of %s", most, p->packing->name);
+  TRY(make_room(l, &l->laid_out, most, p->packing, err));
+  uint8_t *piece = l->laid_out.bytes;
   for (uint64_t at = 0; at < size; at += most) {
     const uint64_t end = size - at < most ? size : at + most;
     p->packing->fill(&from, at, end, piece);
@@ -266,15 +306,16 @@ static sconce_status put_packed(struct load *l, struct weight *weight, const str
   bool done = e->held == e->size;
   const uint8_t *bytes = e->data;
   if (!done) {
-    TRY(source_hold(&l->weights->sources[e->file], &l->scratch, e->offset, e->size, &l->held, &done,
-                    err));
+    TRY(make_room(l, &l->source, e->size, p->packing, err));
+    l->held.copy = l->source.bytes;
+    TRY(source_hold(&l->weights->sources[e->file], NULL, e->offset, e->size, &l->held, &done, err));
     bytes = l->held.bytes;
   }
   *wait = !done;
   if (*wait) return SCONCE_OK;
+  expect_next(l, e->size);
   TRY(lay_out(l, weight, p, bytes, err));
   l->held = (struct held){0};
-  arena_rewind(&l->scratch, (struct arena_mark){0});
   l->part_done = e->size;
   l->bytes_done += e->size;
   return SCONCE_OK;

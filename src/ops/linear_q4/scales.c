@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { TILE = 32 }; /* a side: without tiles each element would touch a cache line of its own */
+enum { TILE = 16 }; /* a side: without tiles each element would touch a cache line of its own */
 
 static uint64_t numel_of(const struct unpacked *from) {
   uint64_t n = 1;
@@ -19,18 +19,23 @@ static uint64_t size(const struct unpacked *from) {
   return numel_of(from) * vk_dtype_size(from->dtype);
 }
 
+/* The result's row r, columns [c, to), of elements of so many bytes; a constant makes each a move. */
+static inline void fill_row(const struct unpacked *from, uint64_t rows, uint64_t r, uint64_t c,
+                            uint64_t to, uint32_t bytes, uint8_t *out) {
+  const uint8_t *at = from->bytes + (c * rows + r) * bytes;
+  for (; c < to; c++, at += rows * bytes, out += bytes) memcpy(out, at, bytes);
+}
+
 /* Elements [first, end) of the result, as far as they are in its rows [row, row + TILE). */
-static void fill_rows(const struct unpacked *from, uint64_t row, uint64_t first, uint64_t end,
-                      uint8_t *out) {
+static inline void fill_rows(const struct unpacked *from, uint64_t row, uint64_t first,
+                             uint64_t end, uint32_t bytes, uint8_t *out) {
   const uint64_t cols = from->rank ? from->dims[0] : 1, rows = numel_of(from) / cols;
-  const uint32_t bytes = vk_dtype_size(from->dtype);
   for (uint64_t tile = 0; tile < cols; tile += TILE)
     for (uint64_t r = row; r < row + TILE && r < rows; r++) {
       uint64_t c = tile, to = tile + TILE < cols ? tile + TILE : cols;
       if (r * cols + c < first) c = first - r * cols;
       if (r * cols + to > end) to = end > r * cols ? end - r * cols : 0;
-      for (; c < to; c++)
-        memcpy(out + (r * cols + c - first) * bytes, from->bytes + (c * rows + r) * bytes, bytes);
+      if (c < to) fill_row(from, rows, r, c, to, bytes, out + (r * cols + c - first) * bytes);
     }
 }
 
@@ -39,7 +44,12 @@ static void fill(const struct unpacked *from, uint64_t first, uint64_t end, uint
   const uint64_t cols = from->rank ? from->dims[0] : 1;
   if (first >= end) return; /* no elements */
   for (uint64_t row = first / bytes / cols; row * cols < end / bytes; row += TILE)
-    fill_rows(from, row, first / bytes, end / bytes, out);
+    if (bytes == 4)
+      fill_rows(from, row, first / 4, end / 4, 4, out);
+    else if (bytes == 2)
+      fill_rows(from, row, first / 2, end / 2, 2, out);
+    else
+      fill_rows(from, row, first / bytes, end / bytes, bytes, out);
 }
 
 const struct packing q4_scales = {"scales by row", size, fill};
