@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Runs the tests and prints `N passed, N failed, N skipped` last.
 
-usage: test.py [--all | --sampled] [--filter TEXT] [--junit FOLDER] | --update-plans
+usage: test.py [--all | --sampled | --tools] [--filter TEXT] [--junit FOLDER] | --update-plans
 
 Without options: the C tests on the best device here (lavapipe where there is no GPU) under the
-sanitizers, then tests/tool. --all: on every software device and library, with features masked and
-limits capped. --sampled: one run of each kind of those, for CI. --update-plans: writes the texts in
-tests/plans anew with build/sconce and runs nothing.
+sanitizers, and tests/tool. --all: on every software device and library, with features masked and
+limits capped. --sampled: one run of each kind of those, for CI. --tools: tests/tool alone.
+--update-plans: writes the texts in tests/plans anew with build/sconce and runs nothing.
 """
 
 import argparse
@@ -70,9 +70,9 @@ def configurations(mode):
             "lavapipe ": (),
             "lavapipe nothing optional, default limits": (),
             "SwiftShader ": models,
-            "SwiftShader no subgroups, 1 MiB bindings": (*models, "session"),
-            # What the library has a part in; that it compiles every row is a test of its own.
-            "Dawn on SwiftShader ": (*models, "fuse/every_form", "fuse/each", "fuse/what"),
+            # Every fused row is run by the three above, minutes each time; Tint compiles them all in a test of its own.
+            "SwiftShader no subgroups, 1 MiB bindings": (*models, "session", "fuse/every_row"),
+            "Dawn on SwiftShader ": (*models, "fuse/every", "fuse/each", "fuse/what"),
         }
         runs = [r for r in runs if r[0] in skips]
     flags = {name: [f for text in skips.get(name, ()) for f in ("--skip", text)] for name, _ in runs}
@@ -111,17 +111,34 @@ def run_c_tests(name, extra, flags, options):
     return passed, failed, skipped, "\n".join([head] + ["    " + line for line in shown.splitlines()[-120:]])
 
 
-def run_all_c_tests(mode, options, totals):
-    """As many runs at a time as there are cores for: a software device keeps little more than one busy."""
+def run_all(mode, options, totals):
+    """As many runs at a time as there are cores for: a software device keeps little more than one busy. The tool
+    tests are one of them, one after the other, and begin first."""
     runs = configurations(mode)
     runs.sort(key=lambda r: "SwiftShader" not in r[0])  # the slow ones first
-    at_once = max(1, min(len(runs), os.cpu_count() or 1, 4))
-    print(f"{len(runs)} runs of the C tests, {at_once} at a time", flush=True)
+    at_once = max(1, min(len(runs) + 1, os.cpu_count() or 1, 4))
+    print(f"{len(runs)} runs of the C tests and the tool tests, {at_once} at a time", flush=True)
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-        for done in concurrent.futures.as_completed(pool.submit(run_c_tests, *r, options) for r in runs):
+        jobs = [pool.submit(run_tools_beside, options)]
+        jobs += [pool.submit(run_c_tests, *r, options) for r in runs]
+        for done in concurrent.futures.as_completed(jobs):
             passed, failed, skipped, text = done.result()
             totals.add(passed, failed, skipped)
-            print(text, flush=True)
+            if text:
+                print(text, flush=True)
+
+
+def run_tools_beside(options):
+    """The tool tests in a process of their own, since they change what belongs to all of it; as run_c_tests."""
+    command = [sys.executable, __file__, "--tools", "--filter", options.filter]
+    counts = None
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace", cwd=ROOT) as child:
+        for line in child.stdout:
+            counts = re.fullmatch(r"(\d+) passed, (\d+) failed, (\d+) skipped\n", line) or counts
+            if not counts:
+                print(line, end="", flush=True)
+    passed, failed, skipped = (int(n) for n in counts.groups()) if counts else (0, 1, 0)
+    return passed, failed, skipped, None  # said so already
 
 
 def run_tool_tests(folder, options, totals):
@@ -156,6 +173,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--sampled", action="store_true")
+    parser.add_argument("--tools", action="store_true")
     parser.add_argument("--filter", default="")
     parser.add_argument("--junit", default="")
     parser.add_argument("--update-plans", action="store_true")
@@ -165,8 +183,10 @@ def main():
         return importlib.import_module("test_plans").update()
     totals = Totals()
     mode = "all" if options.all else "sampled" if options.sampled else "quick"
-    run_all_c_tests(mode, options, totals)
-    run_tool_tests(ROOT / "tests/tool", options, totals)
+    if options.tools:
+        run_tool_tests(ROOT / "tests/tool", options, totals)
+    else:
+        run_all(mode, options, totals)
     print(f"{totals.passed} passed, {totals.failed} failed, {totals.skipped} skipped")
     sys.exit(1 if totals.failed or not totals.passed else 0)
 
