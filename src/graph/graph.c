@@ -107,6 +107,21 @@ const struct op *op_find(struct text name) {
   return NULL;
 }
 
+static const char *refusal_of(const struct op *op, struct text name) {
+  if (op && op->refused) return op->refused;
+  if (op && !op_is_ours(op)) return NULL;
+  const bool portable = name.size && memchr(name.data, ':', name.size);
+  return portable ? "this build has no such operator, and the exporter left it outside the "
+                    "delegate: change the model so that the partitioner takes it"
+                  : "this build has no such operator: replace it in the model before the export, "
+                    "or use a build that has it";
+}
+
+const char *op_refusal(struct text name) {
+  if (text_is(name, "et_vk.prepack.default")) return NULL; /* graph_add_node's own */
+  return refusal_of(op_find(name), name);
+}
+
 /* Operators by name: an open hash table, built with the first node. At least half of it is free. */
 struct op_names {
   uint32_t cap; /* a power of two */
@@ -281,9 +296,8 @@ sconce_status graph_add_node(struct graph *g, struct text name, uint32_t index,
   if (text_is(name, "et_vk.prepack.default")) return prepack(g, args, n_args, err);
   if (!g->op_names && !build_names(g)) return no_memory(err, index);
   const struct op *op = slot_of(g->op_names, name)->op;
-  if (!op || op_is_ours(op))
-    return fail(err, SCONCE_UNSUPPORTED, "this build has no such operator");
-  if (op->refused) return fail(err, SCONCE_UNSUPPORTED, "%s", op->refused);
+  const char *refusal = refusal_of(op, name);
+  if (refusal) return fail(err, SCONCE_UNSUPPORTED, "%s", refusal);
   uint32_t fewer[ARGS_MAX];
   if (op->flags & OP_LIST && n_args > op->n_args && n_args <= ARGS_MAX &&
       n_args - repeated_results(g, args, n_args) == op->n_args) {

@@ -226,6 +226,8 @@ bool node_reads_device(const struct graph *g, const struct node *n);
 /* The registry by any of an operator's names; NULL if there is no such operator. Looks through all
  * of them: graph_add_node has an index. */
 const struct op *op_find(struct text name);
+/* Why no file can have a node of that name, and what to do about it; NULL: it can. */
+const char *op_refusal(struct text name);
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 

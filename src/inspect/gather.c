@@ -80,9 +80,9 @@ struct counter {
 };
 
 static const char *runs_of(struct text name) {
-  if (text_is(name, "et_vk.prepack.default")) return "load"; /* graph_add_node's own */
+  if (op_refusal(name)) return NULL;
   const struct op *op = op_find(name);
-  if (!op || op_is_ours(op) || op->refused) return NULL;
+  if (!op) return "load"; /* graph_add_node's own */
   return op->flags & OP_HOST ? "host" : op->flags & OP_VIEW ? "view" : "gpu";
 }
 
@@ -212,16 +212,6 @@ sconce_status inspect_gather_graph(struct inspect *x, sconce_error *err) {
 }
 
 /* ---- verdicts -------------------------------------------------------------------------------- */
-
-const char *operator_advice(const struct inspect_operator *op) {
-  if (op->runs) return NULL;
-  const struct op *known = op_find(op->name);
-  if (known && known->refused) return known->refused;
-  return op->portable ? "the exporter left it outside the delegate and this build has no such "
-                        "operator: change the model so that the partitioner takes it"
-                      : "this build has no such operator: replace it in the model before the "
-                        "export, or use a build that has it";
-}
 
 bool method_blocked(const struct inspect_method *m, char out[200]) {
   *out = 0;

@@ -142,8 +142,6 @@ void put_pte_value(struct out *o, const struct pte_method *m, uint32_t i);
 void put_pte_arg(struct out *o, const struct pte_method *m, uint32_t i);
 void put_vk_arg(struct out *o, const struct vkgraph *g, uint32_t i);
 const char *quant_name(enum inspect_quant quant); /* "4-bit"; NULL for QUANT_NONE */
-/* Why it does not run and what to do about it; NULL if it does. */
-const char *operator_advice(const struct inspect_operator *op);
 /* One sentence on the whole method; false if it runs. */
 bool method_blocked(const struct inspect_method *m, char out[200]);
 

@@ -248,7 +248,7 @@ static void put_operators(struct out *o, const struct inspect_method *m) {
     out_put(o, ", \"portable\": %s, \"count\": %u, ", op->portable ? "true" : "false", op->count);
     put_sentence(o, "runs", op->runs);
     out_put(o, ", ");
-    put_sentence(o, "advice", operator_advice(op));
+    put_sentence(o, "advice", op_refusal(op->name));
     out_put(o, "}");
   }
   out_put(o, "]");

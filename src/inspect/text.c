@@ -113,7 +113,7 @@ static void put_operators(struct out *o, const struct inspect_method *m, bool po
 static void put_advice(struct out *o, const struct inspect_method *m) {
   const char *said = NULL;
   for (uint32_t i = 0; i < m->n_operators; i++) {
-    const char *advice = operator_advice(&m->operators[i]);
+    const char *advice = op_refusal(m->operators[i].name);
     if (!advice || advice == said) continue;
     out_put(o, "  %-12s%s: %s\n", "", m->operators[i].portable ? "portable" : "unsupported",
             advice);

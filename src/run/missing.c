@@ -1,8 +1,6 @@
 /* See missing.h. */
 #include "run/missing.h"
 
-#include "graph/op.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -13,14 +11,8 @@ struct missing {
   char names[NAMES_MAX][PTE_OPERATOR_SIZE + 40]; /* "aten::rand.out (instruction 3)" */
 };
 
-static bool is_missing(struct text name) {
-  if (text_is(name, "et_vk.prepack.default")) return false; /* graph_add_node's own */
-  const struct op *op = op_find(name);
-  return !op || op_is_ours(op) || op->refused;
-}
-
 static void note(struct missing *all, struct text name, const char *where, uint32_t index) {
-  if (!is_missing(name)) return;
+  if (!op_refusal(name)) return;
   for (uint32_t i = 0; i < all->n; i++)
     if (strncmp(all->names[i], name.data, name.size) == 0 && all->names[i][name.size] == ' ')
       return;

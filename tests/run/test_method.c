@@ -501,9 +501,12 @@ static void unknown_operators_are_named(void) {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     struct fixture f;
     sconce_error err = {0};
-    char text[120];
+    char text[200];
     odd_name = names[i];
-    snprintf(text, sizeof text, "node 0 (%s): this build has no such operator", odd_name);
+    snprintf(text, sizeof text,
+             "node 0 (%s): this build has no such operator: replace it in the model before the "
+             "export, or use a build that has it",
+             odd_name);
     CHECK_FAILS(open_file(&f, odd_operator, NULL, &err), SCONCE_UNSUPPORTED, err, text);
     CHECK(f.state == NULL);
     close_file(&f);

@@ -253,9 +253,11 @@ static void all_missing_operators_are_named_at_once(void) {
   CHECK_OK(sconce_device_open(&device, NULL, &err), err);
   const sconce_model_desc desc = {.program = {.data = file.data, .size = file.size}};
   CHECK_OK(sconce_model_open(&model, device, &desc, &err), err);
-  CHECK_FAILS(sconce_method_open(&method, model, NULL, &err), SCONCE_UNSUPPORTED, err,
-              "instruction 1: aten::teleport.out: this build has no such operator; all that are "
-              "missing: aten::teleport.out (instruction 1), aten::rand.out (instruction 2)");
+  CHECK_FAILS(
+      sconce_method_open(&method, model, NULL, &err), SCONCE_UNSUPPORTED, err,
+      "instruction 1: aten::teleport.out: this build has no such operator, and the exporter "
+      "left it outside the delegate: change the model so that the partitioner takes it; "
+      "all that are missing: aten::teleport.out (instruction 1), aten::rand.out (instruction 2)");
   sconce_model_close(model);
   sconce_device_close(device);
   arena_free(&arena);
