@@ -1,6 +1,7 @@
 /* See constants.h. What the graph computes with lies in row-major order, in 32 bits or less. */
 #include "run/constants.h"
 
+#include "base/checked.h"
 #include "base/half.h"
 #include "graph/op.h"
 
@@ -23,19 +24,18 @@ bool constant_fits(const struct data_shape *s) {
   return s->scalar_type != SCALAR_LONG && s->scalar_type != SCALAR_DOUBLE && row_major(s);
 }
 
-sconce_status constant_want(struct graph *g, struct host_constant **wanted, uint32_t value,
+sconce_status constant_want(struct graph *g, struct constants *all, uint32_t value,
                             struct extent bytes, const struct data_shape *shape,
                             sconce_error *err) {
   struct host_constant *c = arena_new(&g->arena, struct host_constant, 1);
   if (!c) return fail(err, SCONCE_NO_MEMORY, "no memory for a constant");
-  *c = (struct host_constant){.next = *wanted, .value = value, .bytes = bytes, .raw = !shape};
+  *c = (struct host_constant){.next = all->wanted, .value = value, .bytes = bytes, .raw = !shape};
   if (shape) c->shape = *shape;
-  *wanted = c;
+  all->wanted = c;
   return SCONCE_OK;
 }
 
-sconce_status constants_want_scalars(struct graph *g, struct host_constant **wanted,
-                                     sconce_error *err) {
+sconce_status constants_want_scalars(struct graph *g, struct constants *all, sconce_error *err) {
   for (uint32_t i = 0; i < g->n_nodes; i++) {
     const struct node *n = &g->nodes[i];
     const uint32_t id = n->op->flags & OP_READS ? arg_id(n, 0) : NO_VALUE;
@@ -45,7 +45,7 @@ sconce_status constants_want_scalars(struct graph *g, struct host_constant **wan
     if (t->bytes.size > HOST_READ_MAX)
       return fail(err, SCONCE_UNSUPPORTED, "a scalar from a constant of %" PRIu64 " bytes",
                   t->bytes.size);
-    TRY(constant_want(g, wanted, id, t->bytes, NULL, err));
+    TRY(constant_want(g, all, id, t->bytes, NULL, err));
   }
   return SCONCE_OK;
 }
@@ -72,81 +72,186 @@ static sconce_status element(int scalar_type, const uint8_t *bytes, uint64_t i, 
   return fail(err, SCONCE_UNSUPPORTED, "a constant of %" PRId64 " does not fit 32 bits", whole);
 }
 
-/* Element `from` of the file becomes element `to`, in the dtype that the graph computes with. */
-static sconce_status convert(const struct host_constant *c, enum vk_dtype dtype,
-                             const uint8_t *bytes, uint64_t from, uint8_t *out, uint64_t to,
-                             sconce_error *err) {
+/* A constant as graphs want it, once in a model: by its place in the files and what it became. */
+struct made_constant {
+  struct made_constant *next; /* in its slot */
+  uint32_t users;
+  struct extent from;
+  struct data_shape shape; /* in the file */
+  enum vk_dtype dtype;     /* in the graph */
+  size_t size;
+  uint64_t done;  /* bytes of the file that were converted */
+  uint8_t *bytes; /* (size) */
+};
+
+/* Element `from` of a piece becomes element `to`, in the dtype that the graph computes with. */
+static sconce_status convert(const struct made_constant *m, const uint8_t *bytes, uint64_t from,
+                             uint64_t to, sconce_error *err) {
+  const enum vk_dtype dtype = m->dtype;
   const size_t size = vk_dtype_size(dtype);
-  if (size == c->shape.nbytes / c->shape.numel) {
-    memcpy(out + to * size, bytes + from * size, size);
+  if (size == scalar_size(m->shape.scalar_type)) {
+    memcpy(m->bytes + to * size, bytes + from * size, size);
     return SCONCE_OK;
   }
   double number;
-  TRY(element(c->shape.scalar_type, bytes, from, &number, err));
+  TRY(element(m->shape.scalar_type, bytes, from, &number, err));
   const float single = (float)number;
   const uint16_t half = half_from_float(single);
   const int32_t whole = dtype == VK_INT32 ? (int32_t)number : 0;
   const void *made = dtype == VK_FLOAT16 ? (const void *)&half
                      : dtype == VK_INT32 ? (const void *)&whole
                                          : (const void *)&single;
-  memcpy(out + to * size, made, size);
+  memcpy(m->bytes + to * size, made, size);
   return SCONCE_OK;
 }
 
-/* Goes through the elements in row-major order: `from` is where the file has each. */
-static sconce_status convert_all(const struct host_constant *c, enum vk_dtype dtype,
-                                 const uint8_t *bytes, uint8_t *out, sconce_error *err) {
-  const struct data_shape *s = &c->shape;
-  uint64_t stride[DATA_MAX_RANK], from = 0, step = 1;
-  int32_t at[DATA_MAX_RANK] = {0};
+/* The next elements in the file's order; `to` is where each lies in row-major order. */
+static sconce_status convert_piece(struct made_constant *m, struct span piece, sconce_error *err) {
+  const struct data_shape *s = &m->shape;
+  const uint32_t size = scalar_size(s->scalar_type);
+  uint64_t stride[DATA_MAX_RANK], to = 0, step = 1, rest = m->done / size;
+  int32_t at[DATA_MAX_RANK];
+  for (uint32_t d = s->rank; d-- > 0; step *= (uint64_t)s->sizes[d]) stride[d] = step;
   for (uint32_t i = s->rank; i-- > 0;) {
-    stride[s->dim_order[i]] = step;
-    step *= (uint64_t)s->sizes[s->dim_order[i]];
+    const uint32_t d = s->dim_order[i];
+    at[d] = (int32_t)(rest % (uint64_t)s->sizes[d]);
+    rest /= (uint64_t)s->sizes[d];
+    to += stride[d] * (uint64_t)at[d];
   }
-  for (uint64_t to = 0; to < s->numel; to++) {
-    TRY(convert(c, dtype, bytes, from, out, to, err));
-    for (uint32_t d = s->rank; d-- > 0;) {
-      from += stride[d];
+  for (uint64_t from = 0; from < piece.size / size; from++) {
+    TRY(convert(m, piece.data, from, to, err));
+    for (uint32_t i = s->rank; i-- > 0;) {
+      const uint32_t d = s->dim_order[i];
+      to += stride[d];
       if (++at[d] < s->sizes[d]) break;
-      from -= stride[d] * (uint64_t)s->sizes[d];
+      to -= stride[d] * (uint64_t)s->sizes[d];
       at[d] = 0;
     }
   }
+  m->done += piece.size;
   return SCONCE_OK;
+}
+
+/* Goes on until *done: of the file no more than a piece is in memory. */
+static sconce_status convert_all(sconce_model *model, struct made_constant *m, bool *done,
+                                 sconce_error *err) {
+  while (m->done < m->shape.nbytes) {
+    const uint64_t left = m->shape.nbytes - m->done;
+    struct span piece = {m->from.data, (size_t)left};
+    if (m->from.held == m->from.size) {
+      piece.data += m->done;
+    } else {
+      if (left > SCONCE_PIECE_MAX) piece.size = SCONCE_PIECE_MAX;
+      TRY(source_get(&model->sources[m->from.file], m->from.offset + m->done, piece.size, &piece,
+                     err));
+    }
+    *done = piece.data != NULL;
+    if (!*done) return SCONCE_OK;
+    TRY(convert_piece(m, piece, err));
+  }
+  return SCONCE_OK;
+}
+
+/* ---- sharing --------------------------------------------------------------------------------- */
+
+static bool same_shape(const struct data_shape *a, const struct data_shape *b) {
+  return a->scalar_type == b->scalar_type && a->rank == b->rank &&
+         memcmp(a->sizes, b->sizes, a->rank * sizeof *a->sizes) == 0 &&
+         memcmp(a->dim_order, b->dim_order, a->rank) == 0;
+}
+
+static struct made_constant **slot_of(sconce_model *model, struct extent from) {
+  const uint64_t key = (uint64_t)(uintptr_t)from.data ^ from.offset ^ ((uint64_t)from.file << 48);
+  return &model->made[(key * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & (MADE_SLOTS - 1)];
+}
+
+/* What another graph made, or a new one of which nothing is converted yet. */
+static struct made_constant *made_take(sconce_model *model, const struct host_constant *c,
+                                       enum vk_dtype dtype) {
+  struct made_constant **slot = slot_of(model, c->bytes), *m = *slot;
+  while (m && !(m->dtype == dtype && extent_equal(m->from, c->bytes) &&
+                same_shape(&m->shape, &c->shape)))
+    m = m->next;
+  if (!m) {
+    size_t size, all;
+    if (c->shape.numel > SIZE_MAX ||
+        !mul_size((size_t)c->shape.numel, vk_dtype_size(dtype), &size) ||
+        !add_size(size, sizeof *m, &all))
+      return NULL;
+    m = block_resize(&model->arena.allocator, NULL, 0, all);
+    if (!m) return NULL;
+    *m = (struct made_constant){.next = *slot,
+                                .from = c->bytes,
+                                .shape = c->shape,
+                                .dtype = dtype,
+                                .size = size,
+                                .bytes = (uint8_t *)(m + 1)};
+    *slot = m;
+  }
+  m->users++;
+  return m;
+}
+
+static void made_free(sconce_model *model, struct made_constant **at) {
+  struct made_constant *m = *at;
+  *at = m->next;
+  block_resize(&model->arena.allocator, m, sizeof *m + m->size, 0);
+}
+
+static void made_give_back(sconce_model *model, struct made_constant *m) {
+  if (--m->users > 0) return;
+  struct made_constant **at = slot_of(model, m->from);
+  while (*at != m) at = &(*at)->next;
+  made_free(model, at);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static sconce_status use(struct graph *g, sconce_model *model, const struct host_constant *c,
-                         const uint8_t *bytes, sconce_error *err) {
+static sconce_status read_raw(sconce_model *model, struct graph *g, struct host_constant *c,
+                              bool *done, sconce_error *err) {
+  TRY(source_hold(&model->sources[c->bytes.file], &g->arena, c->bytes.offset, c->bytes.size,
+                  &c->held, done, err));
+  if (!*done) return SCONCE_OK;
   struct tensor *t = &g->values[c->value].tensor;
-  if (c->raw) {
-    t->bytes.data = bytes;
-    t->bytes.held = t->bytes.size;
-    return SCONCE_OK;
-  }
-  const uint64_t size = tensor_nbytes_max(t);
-  uint8_t *made = arena_alloc(&g->arena, (size_t)size, 1, 8);
-  if (!made)
-    return fail(err, SCONCE_NO_MEMORY, "no memory for a constant of %" PRIu64 " bytes", size);
-  TRY(convert_all(c, t->dtype, bytes, made, err));
-  t->bytes = extent_of((struct span){made, (size_t)size});
-  t->bytes.file = UINT32_MAX - model->n_made++; /* no other constant is this one */
+  t->bytes.data = c->held.bytes;
+  t->bytes.held = t->bytes.size;
   return SCONCE_OK;
 }
 
-sconce_status constants_read(struct graph *g, sconce_model *model, struct host_constant **wanted,
+static sconce_status make(sconce_model *model, struct graph *g, struct host_constant *c, bool *done,
+                          sconce_error *err) {
+  struct tensor *t = &g->values[c->value].tensor;
+  if (!c->made) c->made = made_take(model, c, t->dtype);
+  if (!c->made)
+    return fail(err, SCONCE_NO_MEMORY, "no memory for a constant of %" PRIu64 " bytes",
+                tensor_nbytes_max(t));
+  TRY(convert_all(model, c->made, done, err));
+  if (*done) t->bytes = extent_of((struct span){c->made->bytes, c->made->size});
+  return SCONCE_OK;
+}
+
+sconce_status constants_read(struct graph *g, sconce_model *model, struct constants *all,
                              bool *done, sconce_error *err) {
   *done = true;
-  for (struct host_constant *c; (c = *wanted); *wanted = c->next) {
-    const uint8_t *bytes = c->bytes.data;
-    if (c->bytes.held < c->bytes.size) {
-      TRY(source_hold(&model->sources[c->bytes.file], &g->arena, c->bytes.offset, c->bytes.size,
-                      &c->held, done, err));
-      if (!*done) return SCONCE_OK;
-      bytes = c->held.bytes;
-    }
-    TRY(use(g, model, c, bytes, err));
+  for (struct host_constant *c; (c = all->wanted);) {
+    TRY(c->raw ? read_raw(model, g, c, done, err) : make(model, g, c, done, err));
+    if (!*done) return SCONCE_OK;
+    all->wanted = c->next;
+    c->next = all->there;
+    all->there = c;
   }
   return SCONCE_OK;
+}
+
+void constants_give_back(sconce_model *model, struct constants *all) {
+  struct host_constant *lists[] = {all->wanted, all->there};
+  for (int i = 0; i < 2; i++)
+    for (struct host_constant *c = lists[i]; c; c = c->next)
+      if (c->made) made_give_back(model, c->made);
+  *all = (struct constants){0};
+}
+
+void constants_free(sconce_model *model) {
+  for (uint32_t i = 0; i < MADE_SLOTS; i++)
+    while (model->made[i]) made_free(model, &model->made[i]);
 }

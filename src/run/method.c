@@ -147,7 +147,7 @@ static sconce_status finish_load(sconce_method *m, sconce_error *err) {
 static sconce_status go_on(sconce_method *m, sconce_error *err) {
   if (m->phase == METHOD_READS) {
     bool done;
-    TRY(constants_read(&m->graph, m->model, &m->wanted, &done, err));
+    TRY(constants_read(&m->graph, m->model, &m->constants, &done, err));
     if (!done) return SCONCE_OK;
     TRY(begin_load(m, err));
   }
@@ -167,7 +167,7 @@ static sconce_status build_bare(sconce_method *m, const char *name, sconce_error
   m->info.name = model->info.methods[0];
   TRY(model_graph(model, model->bare, &m->delegate, err));
   TRY(delegate_build(&m->graph, &m->delegate, err));
-  TRY(constants_want_scalars(&m->graph, &m->wanted, err));
+  TRY(constants_want_scalars(&m->graph, &m->constants, err));
   return draw_add(&m->graph, &m->draw, err);
 }
 
@@ -187,7 +187,7 @@ static sconce_status build(sconce_method *m, const char *name, sconce_error *err
   if (!pte_find_method(&m->model->pte, text_of(name), &m->program))
     return no_method(m->model, name, err);
   m->info.name = m->program.name.data;
-  return program_build(&m->graph, m->model, &m->program, &m->draw, &m->wanted, err);
+  return program_build(&m->graph, m->model, &m->program, &m->draw, &m->constants, err);
 }
 
 static void start_graph(sconce_method *m) {
@@ -307,9 +307,9 @@ void method_take_down(sconce_method *m) {
   gpu_compile_end(m->compile, false);
   m->compile = NULL;
   shared_free(&m->shared);
+  constants_give_back(m->model, &m->constants);
   graph_free(&m->graph);
   arena_init(&m->graph.arena, &m->model->arena.allocator);
-  m->wanted = NULL;
   m->down = m->down || m->phase != METHOD_FAILED;
 }
 
@@ -344,6 +344,7 @@ bool method_drop(sconce_method *m) {
   *at = m->next;
   gpu_compile_end(m->compile, false);
   shared_free(&m->shared);
+  constants_give_back(model, &m->constants);
   graph_free(&m->graph);
   sconce_allocator allocator = m->arena.allocator;
   arena_free(&m->arena);

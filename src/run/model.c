@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/hash.h"
 #include "base/os.h"
+#include "run/constants.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -363,6 +364,7 @@ bool model_drop(sconce_model *m) {
   while (at && *at != m) at = &(*at)->next;
   if (at) *at = m->next;
   weights_free(&m->weights);
+  constants_free(m);
   for (uint32_t i = 0; i < m->n_sources; i++) source_close(&m->sources[i]);
   sconce_allocator allocator = m->arena.allocator;
   arena_free(&m->arena);

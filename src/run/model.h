@@ -21,6 +21,8 @@ struct model_blob {
   struct held head, front;
 };
 
+enum { MADE_SLOTS = 256 }; /* a power of two */
+
 struct sconce_model {
   sconce_device *device; /* NULL: opened by model_open, for looking only */
   sconce_model *next;    /* of the device's */
@@ -42,12 +44,12 @@ struct sconce_model {
   bool reading; /* a thread has the turn */
   sconce_model_info info;
   struct weights weights;
-  uint64_t max_device_bytes;     /* 0: the default */
-  uint32_t max_nodes;            /* 0: the default */
-  struct sconce_method *methods; /* open or being opened */
-  uint32_t n_made;               /* constants that methods made of others */
-  uint64_t fingerprint;          /* 0: not known yet */
-  uint32_t users;                /* the caller and the methods */
+  uint64_t max_device_bytes;              /* 0: the default */
+  uint32_t max_nodes;                     /* 0: the default */
+  struct sconce_method *methods;          /* open or being opened */
+  struct made_constant *made[MADE_SLOTS]; /* of the files' constants, see run/constants.h */
+  uint64_t fingerprint;                   /* 0: not known yet */
+  uint32_t users;                         /* the caller and the methods */
 };
 
 /* The files alone: no device, and external tensors may be missing (see ptd_set_match). Waits. */
@@ -67,15 +69,18 @@ SCONCE_CHECK sconce_status model_graph(sconce_model *m, struct extent blob, stru
 /* Fills progress->wants; false: no source waits for bytes. */
 bool model_wants(const sconce_model *m, sconce_progress *progress);
 
-struct host_constant; /* see run/constants.h */
+/* What a graph needs of its constants on the host, see run/constants.h. */
+struct constants {
+  struct host_constant *wanted, *there;
+};
 
 /* The program's method as one graph: delegates and portable calls inlined, inputs and outputs set,
- * the choice of a token behind a language model; not yet finished. *wanted: constants that the
- * host needs, or NULL. */
+ * the choice of a token behind a language model; not yet finished. */
 SCONCE_CHECK sconce_status program_build(struct graph *g, sconce_model *model,
                                          const struct pte_method *method, struct draw *draw,
-                                         struct host_constant **wanted, sconce_error *err);
-/* That, its constants and graph_finish, for tools: at once, from files whose bytes are at hand. */
+                                         struct constants *constants, sconce_error *err);
+/* That, its constants and graph_finish, for tools: at once, from files whose bytes are at hand.
+ * What it converts stays until the model is closed. */
 SCONCE_CHECK sconce_status program_graph(struct graph *g, sconce_model *model,
                                          const struct pte_method *method, struct draw *draw,
                                          sconce_error *err);
@@ -91,7 +96,7 @@ struct sconce_method {
   struct pte_method program; /* zeroed for a delegate alone; then */
   struct vkgraph delegate;
   struct draw draw;
-  struct host_constant *wanted;
+  struct constants constants;
   struct shared shared;
   struct gpu_compile *compile;
   enum { METHOD_READS, METHOD_LOADS, METHOD_READY, METHOD_FAILED } phase;

@@ -27,7 +27,7 @@ struct program {
   uint32_t block; /* between labels and jumps: what one block added another may not have run */
   uint32_t tail;  /* of the chain at hand: from here on there are write-backs only */
   struct places places; /* what was written where in planned memory */
-  struct host_constant *wanted;
+  struct constants *constants;
   sconce_error *err;
 };
 
@@ -68,7 +68,7 @@ static sconce_status constant_bytes(struct program *p, const struct pte_tensor *
   to->constant = true;
   to->bytes = bytes;
   if (constant_fits(&t->shape)) return SCONCE_OK;
-  return constant_want(p->g, &p->wanted, value, bytes, &t->shape, p->err);
+  return constant_want(p->g, p->constants, value, bytes, &t->shape, p->err);
 }
 
 /* The initial bytes that the file or a .ptd holds for a tensor. */
@@ -142,7 +142,7 @@ static sconce_status recast(struct program *p, uint32_t index, enum vk_dtype dty
   if (t->constant && dtype == VK_FLOAT16 && !said.planned && initial_bytes(p, &said, &bytes)) {
     /* once, on the host; what has a place in memory may yet change */
     g->values[*out].tensor.constant = true;
-    return constant_want(g, &p->wanted, *out, bytes, &said.shape, p->err);
+    return constant_want(g, p->constants, *out, bytes, &said.shape, p->err);
   }
   const uint32_t none = graph_add_value(g, VK_NULL, p->err);
   if (none == NO_VALUE) return SCONCE_NO_MEMORY;
@@ -688,8 +688,9 @@ static sconce_status begin_places(struct program *p) {
 }
 
 sconce_status program_build(struct graph *g, sconce_model *model, const struct pte_method *method,
-                            struct draw *draw, struct host_constant **wanted, sconce_error *err) {
-  struct program p = {.model = model, .m = method, .g = g, .block = 1, .err = err};
+                            struct draw *draw, struct constants *constants, sconce_error *err) {
+  struct program p = {
+      .model = model, .m = method, .g = g, .block = 1, .constants = constants, .err = err};
   p.map = arena_new(&g->arena, uint32_t, method->n_values);
   p.recast = arena_new(&g->arena, uint32_t, method->n_values);
   p.recast_in = arena_new(&g->arena, uint32_t, method->n_values);
@@ -706,17 +707,16 @@ sconce_status program_build(struct graph *g, sconce_model *model, const struct p
   TRY(set_border(&p, method->outputs, false, &g->outputs));
   g->n_inputs = method->n_inputs;
   g->n_outputs = method->n_outputs;
-  TRY(constants_want_scalars(g, &p.wanted, err));
-  *wanted = p.wanted;
+  TRY(constants_want_scalars(g, constants, err));
   return draw_add(g, draw, err);
 }
 
 sconce_status program_graph(struct graph *g, sconce_model *model, const struct pte_method *method,
                             struct draw *draw, sconce_error *err) {
-  struct host_constant *wanted = NULL;
+  struct constants constants = {0};
   bool done;
-  TRY(program_build(g, model, method, draw, &wanted, err));
-  TRY(constants_read(g, model, &wanted, &done, err));
+  TRY(program_build(g, model, method, draw, &constants, err));
+  TRY(constants_read(g, model, &constants, &done, err));
   if (!done) return fail(err, SCONCE_BAD_ARGUMENT, "a constant's bytes are not there yet");
   return graph_finish(g, err);
 }
