@@ -2,12 +2,14 @@
 
 import functools
 import json
+import pathlib
 import re
 
-from support import ROOT, SCONCE, run
+from support import ROOT, SCONCE, Skip, run
 
 OPS = ROOT / "tests/data/ops"
 PROGRAMS = ROOT / "tests/data/programs"
+SWIFT = pathlib.Path("/usr/lib/chromium/vk_swiftshader_icd.json")
 
 # Names that no exporter writes into a file, and why. Everything else in docs/operators.md has a golden.
 SPELLING = "the exporter writes the other spelling, with or without the namespace; both are one row"
@@ -166,10 +168,23 @@ def test_every_golden_passes():
     assert cases > 200 and out.splitlines()[-1] == f"{cases} passed, 0 failed", out
 
 
-def test_every_program_passes():
+def check_programs(env=None):
     cases = len(list(PROGRAMS.glob("*/case.json")))
-    out, _ = run(SCONCE, "check", PROGRAMS)
+    out, _ = run(SCONCE, "check", PROGRAMS, env=env)
     assert cases > 9 and out.splitlines()[-1] == f"{cases} passed, 0 failed", out
+
+
+def test_every_program_passes():
+    check_programs()
+
+
+def test_every_program_passes_on_swiftshader():
+    if not SWIFT.exists():
+        raise Skip(f"no SwiftShader: {SWIFT} is not there")
+    env = {"VK_ICD_FILENAMES": str(SWIFT)}
+    devices, _ = run(SCONCE, "devices", env=env)
+    assert "SwiftShader" in devices, devices
+    check_programs(env)
 
 
 def test_every_operator_has_a_golden():
