@@ -19,6 +19,14 @@ def test_fixtures():
         assert run(SCONCE, "check", *part)[0].splitlines()[-1] == f"{len(part)} passed, 0 failed"
 
 
+def test_models_as_published():
+    """Public models and probes of single operators through the stock exporter."""
+    cases = len(list((shared() / "wild").glob("*/case.json")))
+    assert cases > 50, cases
+    out, _ = run(SCONCE, "check", shared() / "wild")
+    assert out.splitlines()[-1] == f"{cases} passed, 0 failed", out
+
+
 def test_language_models():
     """Every variant of stories260K, and 4-bit stories15M; the 512 calls of the static edge case are left out here."""
     models = shared() / "models"
