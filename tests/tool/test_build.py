@@ -260,6 +260,30 @@ def test_the_abi_is_what_was_promised():
     assert "as tests/abi.txt says" in out, out
 
 
+def test_every_kind_of_change_of_the_abi_is_seen():
+    changes = (
+        ("size_t sconce_state_size(", "uint32_t sconce_state_size(", "+ libsconce.so sconce_state_size: uint32_t (const sconce_state *)"),
+        ("sconce_state_size(const sconce_state *state)", "sconce_state_size(sconce_state *state)",
+         "+ libsconce.so sconce_state_size: size_t (sconce_state *)"),
+        ("SCONCE_BAD_GRAPH,", "SCONCE_BAD_GRAPH = 30,", "+ enum sconce_status SCONCE_BAD_GRAPH 30"),
+        ("{ SCONCE_CALLS_MAX = 4 }", "{ SCONCE_CALLS_MAX = 5 }", "- enum SCONCE_CALLS_MAX 4"),
+        ("  const void *data;", "  const char *data;", "data@"),  # of the same size
+        ("bool (*find)(void *user, const char *key, uint64_t *size);", "bool (*find)(void *user, const char *key, int64_t *size);",
+         "+ sconce_named_data.find@0 bool (*)(void *, const char *, int64_t *)"),
+        ("sconce_state_size(const sconce_state *state)", "sconce_state_size(const sconce_state *one)", None),  # a name is none
+        ("typedef struct sconce_method sconce_method;", "typedef struct sconce_method sconce_method; extern int sconce_x;",
+         "no declaration that it knows: extern int sconce_x"),
+    )
+    text = (ROOT / "include/sconce.h").read_text()
+    for old, new, says in changes:
+        assert old in text, old
+        with tempfile.TemporaryDirectory() as folder:
+            include = shutil.copytree(ROOT / "include", pathlib.Path(folder) / "include")
+            (include / "sconce.h").write_text(text.replace(old, new))
+            out, err = run("python3", ROOT / "tools/abi.py", "--include", include, expect=1 if says else 0)
+            assert (says or "as tests/abi.txt says") in out + err, (new, out, err)
+
+
 QUIET = """#include <sconce.h>
 #include <stdio.h>
 #include <stdlib.h>
