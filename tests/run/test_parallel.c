@@ -1,11 +1,11 @@
-/* Eight threads on one device, each with states of two models: results are those of one thread.
+/* Eight threads on one device, each with handles of two models: results are those of one thread.
  *
  * One model's loop is the host's to count, its states share intermediate results; the other's
- * branch only the device knows, so that its calls are split and each state has its own. */
-#include "gpu.h"
+ * branch only the device knows, so that its calls are split and each state has its own. Or it is a
+ * language model, and each thread has a conversation, with the device's work ahead. */
+#include "session_fixture.h"
 
 #include "base/os.h"
-#include "sconce.h"
 
 #include <stdio.h>
 
@@ -72,15 +72,23 @@ static sconce_status take(sconce_state *s, float *out, size_t size, sconce_error
   return SCONCE_OK;
 }
 
-/* Other rows and another branch in each round. */
+static float seed_of(uint32_t id) { return (float)id * 0.125f; }
+
+/* Other rows in each round. */
+static sconce_status loop_round(sconce_state *s, uint32_t id, uint32_t round, float *out,
+                                sconce_error *err) {
+  const uint32_t rows = 1 + (3 * id + 5 * round) % ROWS;
+  TRY(set(s, 0, 2, rows, WIDTH, seed_of(id), err));
+  TRY(set(s, 1, 1, 1, 4, (float)round, err));
+  return take(s, out, ROWS * 4 * sizeof(float), err);
+}
+
+/* And another branch. */
 static sconce_status one_round(struct worker *w, uint32_t round, sconce_error *err) {
   sconce_state *const *s = w->tenant.states;
-  const uint32_t rows = 1 + (3 * w->id + 5 * round) % ROWS;
-  const float seed = (float)w->id * 0.125f, sign = (w->id + round) % 3 ? 1 : -1;
-  TRY(set(s[0], 0, 2, rows, WIDTH, seed, err));
-  TRY(set(s[0], 1, 1, 1, 4, (float)round, err));
-  TRY(take(s[0], w->got[round], ROWS * 4 * sizeof(float), err));
-  TRY(set(s[1], 0, 2, 2, WIDTH, sign * (1 + seed), err));
+  const float sign = (w->id + round) % 3 ? 1 : -1;
+  TRY(loop_round(s[0], w->id, round, w->got[round], err));
+  TRY(set(s[1], 0, 2, 2, WIDTH, sign * (1 + seed_of(w->id)), err));
   return take(s[1], w->got[round] + (size_t)ROWS * 4, sizeof(float) * 2 * WIDTH, err);
 }
 
@@ -125,4 +133,111 @@ static void eight_threads_and_two_models(void) {
   sconce_device_close(device);
 }
 
-const struct test suite_parallel[] = {TEST(eight_threads_and_two_models), {0}};
+/* ---- conversations --------------------------------------------------------------------------- */
+
+enum { TURNS = 2, NEW = 4, N_VOCAB = 32000 };
+
+/* A conversation of stories15M, and a state of the loop that has calls in between. */
+struct talker {
+  sconce_model *model;
+  sconce_method *loop;
+  uint32_t id;
+  bool opens; /* its handles itself, while the others talk */
+  sconce_session *session;
+  sconce_state *state;
+  int32_t ids[TURNS][NEW];
+  float logits[TURNS][N_VOCAB];
+  float got[TURNS][NEW][ROWS * 4];
+  sconce_status status;
+  sconce_error err;
+};
+
+/* Every other one draws, each with another seed; the rest are greedy. */
+static sconce_status open_talker(struct talker *t, sconce_error *err) {
+  sconce_session_desc desc = {.model = t->model, .lookup = SCONCE_LOOKUP_OFF}; /* it has a clock */
+  desc.sampler.temperature = t->id % 2 ? 0.9f : 0;
+  desc.sampler.seed = t->id;
+  TRY(sconce_session_open(&t->session, &desc, err));
+  return sconce_state_open(&t->state, t->loop, err);
+}
+
+static void close_talker(struct talker *t) {
+  sconce_session_close(t->session);
+  sconce_state_close(t->state);
+}
+
+/* A prompt of its own length behind what was said, ids one by one, and the logits behind them. */
+static sconce_status one_turn(struct talker *t, uint32_t turn, sconce_error *err) {
+  int32_t ids[2 * (16 + NEW)] = {1};
+  size_t n = 0;
+  const int32_t *said = sconce_session_ids(t->session, &n);
+  if (n) memcpy(ids, said, n * sizeof *ids);
+  const size_t all = n + 2 + (3 * t->id + turn) % 9;
+  for (size_t i = n ? n : 1; i < all; i++) ids[i] = 300 + (int32_t)(t->id * 97 + i * 31);
+  TRY(sconce_session_prompt(t->session, ids, all, NULL, NULL, err));
+  for (uint32_t i = 0; i < NEW; i++) {
+    sconce_choice choice;
+    TRY(i + 1 < NEW ? sconce_session_next(t->session, &choice, err)
+                    : sconce_session_choose(t->session, &choice, err));
+    t->ids[turn][i] = choice.id;
+    TRY(loop_round(t->state, t->id, turn * NEW + i, t->got[turn][i], err));
+  }
+  TRY(sconce_session_append(t->session, t->ids[turn][NEW - 1], err));
+  memcpy(t->logits[turn], sconce_session_logits(t->session), sizeof t->logits[turn]);
+  return SCONCE_OK;
+}
+
+static void talk(void *user) {
+  struct talker *t = user;
+  if (t->opens) t->status = open_talker(t, &t->err);
+  for (uint32_t i = 0; i < TURNS && t->status == SCONCE_OK; i++)
+    t->status = one_turn(t, i, &t->err);
+}
+
+static void check_talkers(const struct talker *a, const struct talker *b) {
+  CHECK(memcmp(a->ids, b->ids, sizeof a->ids) == 0);
+  CHECK(memcmp(a->logits, b->logits, sizeof a->logits) == 0);
+  CHECK(memcmp(a->got, b->got, sizeof a->got) == 0);
+}
+
+static void eight_conversations_and_a_loop(void) {
+  static struct talker alone[THREADS], talkers[THREADS];
+  struct os_team teams[THREADS];
+  struct fixture f;
+  sconce_model *loop_model = NULL;
+  sconce_method *loop = NULL;
+  sconce_error err = {0};
+  memset(alone, 0, sizeof alone);
+  memset(talkers, 0, sizeof talkers);
+  CHECK_OK(open_method(&f, STORIES, NULL, &err), err);
+  const sconce_model_desc desc = {.program = {.path = FOLDER "map/model.pte"}};
+  if (f.method) CHECK_OK(sconce_model_open(&loop_model, f.device, &desc, &err), err);
+  if (loop_model) CHECK_OK(sconce_method_open(&loop, loop_model, NULL, &err), err);
+  REQUIRE(loop);
+  for (uint32_t i = 0; i < THREADS; i++) {
+    alone[i] = (struct talker){.model = f.model, .loop = loop, .id = i, .opens = true};
+    talk(&alone[i]);
+    CHECK_OK(alone[i].status, alone[i].err);
+    close_talker(&alone[i]);
+    talkers[i] = (struct talker){.model = f.model, .loop = loop, .id = i, .opens = i % 4 == 3};
+    if (!talkers[i].opens) CHECK_OK(open_talker(&talkers[i], &err), err);
+  }
+  CHECK(memcmp(alone[0].ids, alone[1].ids, sizeof alone[0].ids) != 0);
+  for (uint32_t i = 0; i < THREADS; i++) os_team_start(&teams[i], 1, talk, &talkers[i]);
+  for (uint32_t i = 0; i < THREADS; i++) {
+    CHECK_EQ(teams[i].n, 1);
+    os_team_join(&teams[i]);
+    CHECK_OK(talkers[i].status, talkers[i].err);
+    check_talkers(&talkers[i], &alone[i]);
+    close_talker(&talkers[i]);
+  }
+  sconce_method_close(loop);
+  sconce_model_close(loop_model);
+  close_all(&f);
+}
+
+const struct test suite_parallel[] = {
+    TEST(eight_threads_and_two_models),
+    TEST(eight_conversations_and_a_loop),
+    {0},
+};
