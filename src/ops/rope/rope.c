@@ -29,12 +29,15 @@ static const struct kernel kernels_interleaved[] = {
  *
  * The exporter finds halves in two orders, and the tables' rank tells which: (positions, width)
  * goes with (batch, seq, heads, dim), and (batch or 1, seq, width) with (batch, heads, seq, dim).
+ * Pairs have (seq, width), or (seq, heads, width) where each head has angles of its own.
  */
 struct call {
   const struct tensor *q, *k, *cos, *sin;
   uint32_t yq, yk;
   bool heads_first;
-  uint32_t seq, dim, width, positions; /* width of a table row, rows of a table */
+  uint32_t seq, dim, width,
+      positions;  /* width of a table row, rows of a table for each of `apart` */
+  uint32_t apart; /* heads with rows of their own; 1: all have the same */
   int64_t start;
 };
 
@@ -69,11 +72,25 @@ static sconce_status check_tables(struct plan *p, const struct call *c, enum for
     return fail(p->err, SCONCE_BAD_GRAPH, "rows of %u angles for heads of %u elements", c->width,
                 c->dim);
   const uint32_t *tables = c->cos->dim_live, *q = c->q->dim_live;
+  if (form == PAIRS && ((c->cos->rank > 2 && c->positions != c->seq) ||
+                        (c->apart > 1 && c->k->dim_live[c->k->rank - 2] != c->apart)))
+    return fail(p->err, SCONCE_BAD_GRAPH, "tables %s for %u tokens of %u and %u heads",
+                tensor_text(c->cos, a), c->seq, q[c->q->rank - 2], c->k->dim_live[c->k->rank - 2]);
   if (c->heads_first && (c->q->rank != 4 || c->start != 0 || tables[1] != c->seq ||
                          (tables[0] != 1 && tables[0] != q[0]) || c->k->dim_live[0] != q[0]))
     return fail(p->err, SCONCE_BAD_GRAPH, "tables %s from row %" PRId64 " on for %s",
                 tensor_text(c->cos, a), c->start, tensor_text(c->q, b));
   return SCONCE_OK;
+}
+
+static void read_tables(struct call *c, enum form form) {
+  const struct tensor *q = c->q, *cos = c->cos;
+  c->apart = 1;
+  if (form == PAIRS && cos->rank == 3 && q->rank >= 3 && cos->dim_live[0] == c->seq &&
+      cos->dim_live[1] == q->dim_live[q->rank - 2] && cos->dim_live[1])
+    c->apart = cos->dim_live[1];
+  if (cos->rank) c->width = cos->dim_live[cos->rank - 1];
+  if (c->width) c->positions = (uint32_t)(tensor_numel(cos) / c->width / c->apart);
 }
 
 static sconce_status read_call(struct plan *p, const struct node *n, struct call *c) {
@@ -93,8 +110,7 @@ static sconce_status read_call(struct plan *p, const struct node *n, struct call
     c->seq = c->q->dim_live[c->q->rank - (c->heads_first ? 2 : 3)];
     c->dim = c->q->dim_live[c->q->rank - 1];
   }
-  if (c->cos->rank) c->width = c->cos->dim_live[c->cos->rank - 1];
-  if (c->width) c->positions = (uint32_t)(tensor_numel(c->cos) / c->width);
+  read_tables(c, form);
   if (form != PAIRS) TRY(arg_int(p, n, tables + 2, &c->start));
   TRY(check_tensors(p, c));
   return check_tables(p, c, form);
@@ -128,12 +144,12 @@ static sconce_status emit(struct plan *p, const struct node *n) {
                           .n_k = form == HALVES_OF_ONE ? 0 : (uint32_t)tensor_numel(c.k),
                           .heads_q = heads_q,
                           .heads_k = heads_k,
-                          .inner_q = c.heads_first ? 1 : heads_q,
-                          .inner_k = c.heads_first ? 1 : heads_k,
+                          .inner_q = c.heads_first || c.apart > 1 ? 1 : heads_q,
+                          .inner_k = c.heads_first || c.apart > 1 ? 1 : heads_k,
                           .batch = c.heads_first && c.cos->dim_live[0] > 1 ? c.seq : 0,
                           .dim = c.dim,
                           .rotary = form == PAIRS ? c.dim : c.width,
-                          .seq = c.seq,
+                          .seq = c.seq * c.apart,
                           .start = (uint32_t)c.start,
                           .width = c.width};
   uint32_t elems = c.q->dtype == VK_FLOAT16 ? 2 : 1;

@@ -14,14 +14,14 @@ struct Params {
   inner_k: u32,
   dim: u32,    // of a head
   rotary: u32, // leading elements of a head that turn
-  seq: u32,
+  seq: u32,    // tokens, times the heads if each has table rows of its own
   start: u32,  // table row of the first token
   width: u32,  // of a table row
   batch: u32,  // table rows from one batch to the next; 0: all have the same
 }
 @group(0) @binding(0) var<storage, read>       xq: array<u32>;    // (batch, seq, heads_q, dim) or (batch, heads_q, seq, dim)
 @group(0) @binding(1) var<storage, read>       xk: array<u32>;    // likewise
-@group(0) @binding(2) var<storage, read>       cosine: array<u32>; // (batch or 1, positions, width)
+@group(0) @binding(2) var<storage, read>       cosine: array<u32>; // (batch or 1, positions, width) or (seq, heads, width)
 @group(0) @binding(3) var<storage, read>       sine: array<u32>;   // the same
 @group(0) @binding(4) var<storage, read_write> yq: array<u32>;
 @group(0) @binding(5) var<storage, read_write> yk: array<u32>;

@@ -1,7 +1,7 @@
 /* Rotary embeddings in three forms, against the rotation written in double. */
 #include "op.h"
 
-enum form { PAIRS, HALVES };
+enum form { PAIRS, HALVES, BY_HEAD /* pairs, each head has angles of its own */ };
 
 static const struct {
   enum form form;
@@ -29,7 +29,7 @@ static void rotate(size_t i, uint32_t heads, uint32_t seq, uint32_t start, const
     uint64_t t = start + row / heads % seq;
     for (uint32_t d = rotary; d < dim; d++) to[d] = from[d];
     for (uint32_t k = 0; k < rotary / 2; k++) {
-      bool pairs = cases[i].form == PAIRS;
+      bool pairs = cases[i].form != HALVES;
       uint32_t a = pairs ? 2 * k : k, b = pairs ? 2 * k + 1 : k + rotary / 2;
       uint64_t at_a = pairs ? t * (rotary / 2) + k : t * rotary + a;
       uint64_t at_b = pairs ? at_a : t * rotary + b;

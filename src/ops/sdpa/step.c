@@ -201,11 +201,11 @@ const struct op ops_sdpa_fused[] = {
 
 /* ---- pass ------------------------------------------------------------------------------------ */
 
-/* Tables of rank 3 are for (batch, heads, seq, dim): see rope.c. */
-static bool has_heads_first(const struct rewrite *r, const struct node *rope) {
+/* Tables of rank 3 are for (batch, heads, seq, dim), or have rows for each head: see rope.c. */
+static bool has_other_tables(const struct rewrite *r, const struct node *rope) {
   const uint32_t tables = rope->args[2];
   return tables == NO_VALUE || r->g->values[tables].kind != VK_TENSOR ||
-         r->g->values[tables].tensor.rank == 3;
+         r->g->values[tables].tensor.rank != 2;
 }
 
 /* A rotation whose two results go into attention with an append, and nowhere else. */
@@ -216,7 +216,7 @@ static sconce_status rotary_at(struct rewrite *r, uint32_t i) {
   const uint32_t at = maker_of(r, sdpa->args[0]);
   const struct node *rope = node_of(r, at, "et_vk.apply_rotary_emb.default");
   if (!rope) rope = node_of(r, at, "et_vk.apply_rotary_emb_hf.default");
-  if (!rope || has_heads_first(r, rope) || maker_of(r, sdpa->args[1]) != at ||
+  if (!rope || has_other_tables(r, rope) || maker_of(r, sdpa->args[1]) != at ||
       maker_of(r, sdpa->args[2]) == at)
     return SCONCE_OK;
   const struct value *results = &r->g->values[out_id(rope)];
