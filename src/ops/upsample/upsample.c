@@ -112,8 +112,11 @@ static sconce_status params_of(struct plan *p, const struct node *n, const struc
   for (uint32_t d = 0; d < 2; d++) {
     if (u->x_size[d] == 0) return fail(p->err, SCONCE_BAD_ARGUMENT, "a plane without elements");
     ratio[d] = ratio_of(&r, d, u->x_size[d], u->y_size[d]);
-    /* Between elements, a plane of the same size is a copy whatever the factor. */
-    if (u->x_size[d] == u->y_size[d] && n->op->tables[0] == bilinear_kernels) ratio[d] = 1;
+    /* A dim that stays is copied whatever the factor; by the nearest, one that doubles is doubled.
+     */
+    const bool smooth = n->op->tables[0] == smooth_kernels;
+    if (u->x_size[d] == u->y_size[d] && !smooth) ratio[d] = 1;
+    if (2 * (uint64_t)u->x_size[d] == u->y_size[d] && n->op->code & NEAREST) ratio[d] = 0.5f;
   }
   u->ratio_h = ratio[0];
   u->ratio_w = ratio[1];
