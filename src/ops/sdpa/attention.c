@@ -183,7 +183,8 @@ static struct attn_params params_of(const struct attention *a, uint32_t unit) {
                           .chunks = chunks_of(a->keys),
                           .lanes = attention_lanes(a->dim),
                           .scale = (float)a->scale,
-                          .never = -INFINITY};
+                          .never = -INFINITY,
+                          .blind = a->blind_zero || a->keys == 0 ? 0 : NAN};
   memcpy(u.mask, a->mask, sizeof u.mask);
   return u;
 }

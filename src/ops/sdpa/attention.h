@@ -15,6 +15,7 @@ struct attention {
   uint32_t rows;  /* tokens that k and v have memory for */
   uint32_t first; /* query i looks at keys up to first + i; at least keys: at all of them */
   bool head_major;
+  bool blind_zero;     /* a query that sees no key gives zeros; else NaN, as softmax does */
   enum vk_dtype dtype; /* of q, k, v and out */
   uint32_t mask[4];    /* strides: batch, head, query, key */
   uint32_t mask_heads;

@@ -479,7 +479,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   for (var far = 1u; far < PER; far *= 2u) {
     sum += subgroupShuffleXor(sum, far);
   }
-  let factor = select(1.0 / sum, 0.0, sum == 0.0);
+  let factor = select(1.0 / sum, p.blind, sum == 0.0);
   let part = ((kv_head * rows + row) * p.chunks + chunk) * (p.dim + 1u);
   if (ACROSS > 2u) {
     result_put(sg, 0u, a0);

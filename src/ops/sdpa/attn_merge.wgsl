@@ -49,6 +49,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let rows = p.seq * p.heads_per_kv;
     let r = index % rows;
     let at = r / p.heads_per_kv * p.q_token + (index / rows * p.heads_per_kv + r % p.heads_per_kv) * p.q_head;
-    out[at + local] = quad_put(select(acc / sum, vec4<f32>(), sum == 0.0));
+    out[at + local] = quad_put(select(acc / sum, vec4<f32>(p.blind), sum == 0.0));
   }
 }

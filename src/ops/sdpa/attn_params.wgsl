@@ -19,4 +19,5 @@ struct Params {
   lanes: u32, // threads that share a key there
   scale: f32,
   never: f32, // −inf, which WGSL cannot write down
+  blind: f32, // the result of a query that sees no key
 }

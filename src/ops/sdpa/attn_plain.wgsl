@@ -91,7 +91,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     workgroupBarrier();
   }
   sum = group_add(sum, local);
-  let factor = select(1.0 / sum, vec2<f32>(), sum == vec2<f32>());
+  let factor = select(1.0 / sum, vec2<f32>(p.blind), sum == vec2<f32>());
   for (var i = 0u; i < WORDS; i++) {
     let word = (index % parts * WORDS + i) * WG + local;
     var packed = 0u;

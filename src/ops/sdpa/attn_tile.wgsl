@@ -177,7 +177,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     for (var i = 0u; i < PER; i++) {
       total += shared_by[(r * YS + y) * PER + i];
     }
-    let factor = select(1.0 / total, 0.0, total == 0.0);
+    let factor = select(1.0 / total, p.blind, total == 0.0);
     let part = ((kv_head * rows + mine) * p.chunks + chunk) * (p.dim + 1u);
     for (var n = 0u; n < QUADS; n++) {
       if (x + XS * n < p.dim && p.chunks == 1u) {

@@ -16,6 +16,7 @@ struct chain {
   uint32_t add;             /* of the mask, or NO_NODE */
   uint32_t q, k, v, mask, out;
   bool head_major;
+  bool guarded; /* zeros for queries that may look nowhere */
   double scale;
 };
 
@@ -177,6 +178,7 @@ static bool read_chain(struct plan *p, const struct node *n, struct attention *a
                           .rows = (uint32_t)h.keys,
                           .first = (uint32_t)h.keys,
                           .head_major = c->head_major,
+                          .blind_zero = c->guarded,
                           .dtype = tensor_at(p, c->q)->dtype,
                           .mask_heads = (uint32_t)h.heads,
                           .scale = c->scale};
@@ -328,6 +330,7 @@ static bool find_chain(struct plan *p, const struct rewrite *r, uint32_t i, bool
                       .head_major = head_major,
                       .scale = 1};
   const struct node *where = take(r, weights, "aten.where.self", f);
+  c->guarded = where != NULL;
   if (where && !find_guard(p, r, where, f, &scores, &weights)) return false;
   const struct node *softmax = take(r, weights, "aten._softmax.default", f);
   if (!softmax || !is_last_dim(p, softmax, 1) ||
@@ -335,8 +338,7 @@ static bool find_chain(struct plan *p, const struct rewrite *r, uint32_t i, bool
     return false;
   const struct node *bmm = find_scores(p, r, softmax->args[0], f, c);
   struct heads h;
-  /* Where all of a row is masked softmax gives NaN, the kernel 0. */
-  if (!bmm || (c->mask != NO_VALUE && !where) || !find_heads(p, bmm, product, &h)) return false;
+  if (!bmm || !find_heads(p, bmm, product, &h)) return false;
   c->scores = bmm->order;
   double none = 1;
   if (!find_source(p, r, h.q, head_major, f, &c->q, &c->scale) ||

@@ -1,6 +1,8 @@
 /* Attention over caches and by head, and cache updates, against plain loops in double. */
 #include "op.h"
 
+#include <float.h>
+
 /* ---- the oracle ------------------------------------------------------------------------------ */
 
 /* One row: q (dim), keys and values `stride` apart, scores that `allow` lets in. */
@@ -28,7 +30,8 @@ static void attend(const struct row *r, double *out) {
     sum += w;
     for (uint32_t d = 0; d < r->dim; d++) out[d] += w * r->v[c * r->stride + d];
   }
-  for (uint32_t d = 0; d < r->dim; d++) out[d] = sum > 0 ? out[d] / sum : 0;
+  for (uint32_t d = 0; d < r->dim; d++)
+    out[d] = sum > 0 || r->keys == 0 ? out[d] / fmax(sum, DBL_MIN) : NAN;
   free(s);
 }
 
@@ -311,7 +314,7 @@ static void a_mask_over_a_cache(void) {
            *vk = test_values(dtype, ROWS * KV * D, 2);
     double *vv = test_values(dtype, ROWS * KV * D, 3), *vm = test_values(dtype, SEQ * ROWS, 4);
     for (int i = 0; i < SEQ * ROWS; i += 3) vm[i] = -INFINITY;
-    for (int i = ROWS; i < 2 * ROWS; i++) vm[i] = -INFINITY; /* a query that sees nothing: 0 */
+    for (int i = ROWS; i < 2 * ROWS; i++) vm[i] = -INFINITY; /* a query that sees nothing: NaN */
     double want[SEQ * HEADS_Q * D];
     for (int i = 0; i < SEQ * HEADS_Q; i++)
       attend(&(struct row){vq + i * D, vk + i % HEADS_Q / 2 * D, vv + i % HEADS_Q / 2 * D, D, ROWS,
