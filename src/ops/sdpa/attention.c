@@ -55,7 +55,7 @@ uint32_t attention_lanes(uint32_t dim) {
 static bool split(const void *problem) {
   const struct problem *x = problem;
   const struct attention *a = x->a;
-  return a->dim % 4 == 0 && a->dim <= SPLIT_DIM && rows_of(a) <= SPLIT_ROWS &&
+  return a->dim % 4 == 0 && a->dim <= SPLIT_DIM && a->wide == a->dim && rows_of(a) <= SPLIT_ROWS &&
          (uint64_t)a->seq * a->heads * chunks_of(a->keys) * (a->dim + 4) <= x->scratch;
 }
 static uint32_t dim_of_head(const void *problem) {
@@ -66,7 +66,8 @@ static bool split64(const void *problem) { return split(problem) && dim_of_head(
 static bool split128(const void *problem) { return split(problem) && dim_of_head(problem) <= 128; }
 
 static bool tile(const void *problem, uint32_t most) {
-  return dim_of_head(problem) % 4 == 0 && dim_of_head(problem) <= most;
+  const struct attention *a = ((const struct problem *)problem)->a;
+  return a->dim % 4 == 0 && a->dim <= most && a->wide == a->dim;
 }
 static bool tile64(const void *problem) { return tile(problem, 64); }
 static bool tile128(const void *problem) { return tile(problem, 128); }
@@ -153,7 +154,7 @@ const struct kernel attention_merges[] = {
 };
 
 sconce_status attention_prepare(struct plan *p, struct node *n, const struct attention *a) {
-  if (a->dim % 4 || a->dim > SPLIT_DIM) return SCONCE_OK;
+  if (a->dim % 4 || a->dim > SPLIT_DIM || a->wide != a->dim) return SCONCE_OK;
   uint64_t most = p->g->caps.max_storage_binding;
   if (most > SPLIT_BYTES) most = SPLIT_BYTES;
   uint64_t row = (uint64_t)a->heads * chunks_max(a->rows); /* (heads, chunks) of one query */
@@ -179,6 +180,9 @@ static struct attn_params params_of(const struct attention *a, uint32_t unit) {
                           .head_major = a->head_major,
                           .masked = a->bias != NO_VALUE,
                           .mask_heads = a->mask_heads ? a->mask_heads : 1,
+                          .wide = a->wide,
+                          .v_token = a->head_major ? a->wide : kv_heads * a->wide,
+                          .v_head = a->head_major ? a->rows * a->wide : a->wide,
                           .chunk = attention_chunk(a->keys),
                           .chunks = chunks_of(a->keys),
                           .lanes = attention_lanes(a->dim),
@@ -243,6 +247,6 @@ sconce_status attention_emit(struct plan *p, const struct node *n, const struct 
     return emit_tiles(p, n, &problem, row);
   struct attn_params u = params_of(a, 1);
   return dispatch(p, row, &u,
-                  div_up((uint64_t)a->seq * a->heads, row->tile[0]) * div_up(a->dim, 256),
+                  div_up((uint64_t)a->seq * a->heads, row->tile[0]) * div_up(a->wide, 256),
                   OPERANDS({a->q}, {a->k}, {a->v}, {bias_of(a)}, {a->out}));
 }

@@ -12,6 +12,7 @@ struct attention {
   uint32_t q, k, v, out; /* values */
   uint32_t bias;         /* a mask to add, or NO_VALUE */
   uint32_t seq, heads, heads_per_kv, dim, keys;
+  uint32_t wide;  /* elements of a head of v and out */
   uint32_t rows;  /* tokens that k and v have memory for */
   uint32_t first; /* query i looks at keys up to first + i; at least keys: at all of them */
   bool head_major;
@@ -41,9 +42,9 @@ uint32_t attention_lanes(uint32_t dim);  /* threads that share a key there: four
 bool attention_cached(const struct plan *p, const struct node *n, struct attention *a,
                       int64_t *start);
 
-/* The strides of a mask a->bias for heads, seq and keys of q's dtype; it repeats along dims of 1
- * and in front. */
-SCONCE_CHECK sconce_status attention_mask(struct plan *p, const struct tensor *q,
+/* The strides of a mask a->bias for scores (lead…, seq, keys) of a's dtype; it repeats along dims
+ * of 1 and in front. */
+SCONCE_CHECK sconce_status attention_mask(struct plan *p, const uint32_t *lead, uint32_t n_lead,
                                           struct attention *a);
 
 /* ---- caches: (1, tokens, heads, dim), where the 1 may be missing ----------------------------- */

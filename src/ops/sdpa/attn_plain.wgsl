@@ -8,9 +8,9 @@ const WORDS = 4u;                // of out, a thread
 const LOWEST = -3.4028234e38; // the least finite number
 @group(0) @binding(0) var<storage, read>       q: array<u32>;    // (seq, heads, dim), or (heads, seq, dim)
 @group(0) @binding(1) var<storage, read>       k: array<u32>;    // (keys, heads / group, dim), or heads first
-@group(0) @binding(2) var<storage, read>       v: array<u32>;    // like k
+@group(0) @binding(2) var<storage, read>       v: array<u32>;    // like k, with `wide` elements a head
 @group(0) @binding(3) var<storage, read>       bias: array<u32>; // the mask
-@group(0) @binding(4) var<storage, read_write> out: array<u32>;  // like q
+@group(0) @binding(4) var<storage, read_write> out: array<u32>;  // like q, with `wide` elements a head
 @group(0) @binding(5) var<uniform>             p: Params;
 var<workgroup> weights: array<vec2<f32>, WG>; // by key of the tile
 
@@ -40,7 +40,7 @@ fn score(at: vec2<u32>, key: u32) -> f32 {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) local: u32) {
-  let parts = (p.dim + WG * WORDS - 1u) / (WG * WORDS);
+  let parts = (p.wide + WG * WORDS - 1u) / (WG * WORDS);
   let index = grid_group(group, groups);
   let row = index / parts * ELEMS;
   if (row >= p.seq * p.heads) {
@@ -73,16 +73,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     for (var i = 0u; i < WORDS; i++) {
       for (var lane = 0u; lane < ELEMS; lane++) {
         let e = ((index % parts * WORDS + i) * WG + local) * ELEMS + lane;
-        let r = e / p.dim;
+        let r = e / p.wide;
         if (r >= rows) {
           continue;
         }
         let head = select(a.x, b.x, r == 1u);
-        let va = head / p.heads_per_kv * p.k_head + tile * WG * p.k_token + e % p.dim;
+        let va = head / p.heads_per_kv * p.v_head + tile * WG * p.v_token + e % p.wide;
         let count = min(WG, max(limits[r], tile * WG) - tile * WG);
         var total = acc[i][lane] * keep[r];
         for (var j = 0u; j < count; j++) {
-          let at = va + j * p.k_token;
+          let at = va + j * p.v_token;
           total += weights[j][r] * elem_get(v[at / ELEMS], at % ELEMS);
         }
         acc[i][lane] = total;
@@ -96,11 +96,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let word = (index % parts * WORDS + i) * WG + local;
     var packed = 0u;
     for (var lane = 0u; lane < ELEMS; lane++) {
-      let r = (word * ELEMS + lane) / p.dim;
+      let r = (word * ELEMS + lane) / p.wide;
       packed = elem_put(packed, lane, acc[i][lane] * factor[min(r, 1u)]);
     }
-    if (word * ELEMS < rows * p.dim) {
-      out[row / ELEMS * p.dim + word] = packed;
+    if (word * ELEMS < rows * p.wide) {
+      out[row / ELEMS * p.wide + word] = packed;
     }
   }
 }

@@ -1,11 +1,17 @@
 /* Attention over tensors by head: [q, k, v, mask or Null, scale or Null, out] with q
- * (batch…, heads, queries, dim), k and v (batch…, kv heads, keys, dim). */
+ * (batch…, heads, queries, dim), k and v (batch…, kv heads, keys, dim); heads of v, and so of out,
+ * may be of another width. */
 #include "attention.h"
 
 #include <math.h>
+#include <string.h>
 
 /* From the end; HEADS and TOKENS change places against a cache. */
 enum { BY_HEAD_HEADS = 3, BY_HEAD_TOKENS = 2 };
+
+static uint32_t heads_of_one(const struct tensor *t) {
+  return t->rank < BY_HEAD_HEADS ? 1 : dim_of(t, BY_HEAD_HEADS);
+}
 
 static uint32_t heads_of(const struct tensor *t) {
   uint32_t n = 1;
@@ -16,35 +22,60 @@ static uint32_t heads_of(const struct tensor *t) {
 static sconce_status check(struct plan *p, const struct tensor *q, const struct tensor *k,
                            const struct tensor *v) {
   char a[120], b[120], c[120];
-  bool same = tensor_is_float(q) && k->dtype == q->dtype && v->dtype == q->dtype && q->rank >= 3 &&
+  bool same = tensor_is_float(q) && k->dtype == q->dtype && v->dtype == q->dtype && q->rank >= 2 &&
               k->rank == q->rank && v->rank == q->rank;
   for (uint32_t i = 0; same && i < q->rank; i++) {
-    same = k->dim_live[i] == v->dim_live[i];
-    if (q->rank - i > BY_HEAD_HEADS || q->rank - i == DIM) same &= k->dim_live[i] == q->dim_live[i];
+    const uint32_t from_end = q->rank - i;
+    same = from_end == DIM || k->dim_live[i] == v->dim_live[i];
+    if (from_end > BY_HEAD_HEADS || from_end == DIM) same &= k->dim_live[i] == q->dim_live[i];
   }
-  if (same && dim_of(k, BY_HEAD_HEADS) && dim_of(q, BY_HEAD_HEADS) % dim_of(k, BY_HEAD_HEADS) == 0)
-    return SCONCE_OK;
+  if (same && heads_of_one(k) && heads_of_one(q) % heads_of_one(k) == 0) return SCONCE_OK;
   return fail(p->err, SCONCE_BAD_GRAPH, "attention of %s over %s and %s", tensor_text(q, a),
               tensor_text(k, b), tensor_text(v, c));
 }
 
-/* Strides of a mask that repeats along dims of 1 and in front. */
-sconce_status attention_mask(struct plan *p, const struct tensor *q, struct attention *a) {
+/* Dims of the scores in front of queries and keys become two, with a stride each: neighbours join
+ * where the mask goes on from one to the other, or repeats along both. false: there are more. */
+static bool join_lead(const uint32_t *size, const uint32_t *stride, uint32_t n,
+                      struct attention *a) {
+  uint32_t joined[2] = {1, 1}, k = 0; /* from the right */
+  a->mask[0] = a->mask[1] = 0;
+  for (uint32_t i = n; i-- > 0;) {
+    if (size[i] == 1) continue;
+    const uint32_t next = joined[k] * a->mask[1 - k];
+    if (joined[k] > 1 && stride[i] != next && ++k == 2) return false;
+    if (joined[k] == 1) a->mask[1 - k] = stride[i];
+    joined[k] *= size[i];
+  }
+  a->mask_heads = joined[0];
+  return true;
+}
+
+sconce_status attention_mask(struct plan *p, const uint32_t *lead, uint32_t n_lead,
+                             struct attention *a) {
   const struct tensor *m = tensor_at(p, a->bias);
   if (!m) return fail(p->err, SCONCE_BAD_GRAPH, "the mask is no tensor");
-  const uint32_t full[4] = {a->heads / a->mask_heads, a->mask_heads, a->seq, a->keys};
-  bool fits = m->dtype == q->dtype && m->rank <= 4;
-  uint32_t stride = 1;
-  for (uint32_t i = 0; fits && i < m->rank; i++) { /* from the right */
-    uint32_t size = m->dim_live[m->rank - 1 - i];
-    fits = size == 1 || size == full[3 - i];
-    a->mask[3 - i] = size == 1 ? 0 : stride;
-    stride *= size;
+  uint32_t size[RANK_MAX], strides[RANK_MAX] = {0}, stride = 1;
+  const uint32_t rank = n_lead + 2;
+  memcpy(size, lead, n_lead * sizeof *size);
+  size[n_lead] = a->seq;
+  size[n_lead + 1] = a->keys;
+  bool fits = m->dtype == a->dtype && m->rank <= rank;
+  for (uint32_t i = 1; fits && i <= m->rank; i++) { /* from the right */
+    const uint32_t live = m->dim_live[m->rank - i];
+    fits = live == 1 || live == size[rank - i];
+    strides[rank - i] = live == 1 ? 0 : stride;
+    stride *= live;
   }
+  a->mask[2] = strides[n_lead];
+  a->mask[3] = strides[n_lead + 1];
   char text[120];
-  if (fits) return SCONCE_OK;
-  return fail(p->err, SCONCE_BAD_GRAPH, "the mask %s for [%u, %u, %u, %u]", tensor_text(m, text),
-              full[0], full[1], full[2], full[3]);
+  if (!fits)
+    return fail(p->err, SCONCE_BAD_GRAPH, "the mask %s for %u heads, %u queries and %u keys",
+                tensor_text(m, text), a->heads, a->seq, a->keys);
+  if (join_lead(size, strides, n_lead, a)) return SCONCE_OK;
+  return fail(p->err, SCONCE_UNSUPPORTED, "the mask %s repeats along a dim between others",
+              tensor_text(m, text));
 }
 
 static sconce_status read_call(struct plan *p, const struct node *n, struct attention *a) {
@@ -61,22 +92,27 @@ static sconce_status read_call(struct plan *p, const struct node *n, struct atte
                           .bias = arg_is_null(p, n, 3) ? NO_VALUE : arg_id(n, 3),
                           .seq = dim_of(q, BY_HEAD_TOKENS),
                           .heads = heads_of(q),
-                          .heads_per_kv = dim_of(q, BY_HEAD_HEADS) / dim_of(k, BY_HEAD_HEADS),
+                          .heads_per_kv = heads_of_one(q) / heads_of_one(k),
                           .dim = dim_of(q, DIM),
+                          .wide = dim_of(v, DIM),
                           .keys = keys,
                           .rows = keys,
                           .first = keys,
                           .head_major = true,
-                          .dtype = q->dtype,
-                          .mask_heads = dim_of(q, BY_HEAD_HEADS)};
-  if (a->bias != NO_VALUE && tensor_numel(q)) TRY(attention_mask(p, q, a));
+                          .dtype = q->dtype};
+  if (a->bias != NO_VALUE && tensor_numel(q)) TRY(attention_mask(p, q->dim_live, q->rank - 2, a));
   return arg_float_or(p, n, 4, 1 / sqrt(a->dim), &a->scale);
 }
 
 sconce_status by_head_shape(struct plan *p, const struct node *n) {
   struct attention a;
   TRY(read_call(p, n, &a));
-  return shape_same(p, n);
+  const struct tensor *q;
+  TRY(arg_tensor(p, n, 0, &q));
+  uint32_t dims[RANK_MAX];
+  memcpy(dims, q->dim_live, sizeof dims);
+  dims[q->rank - DIM] = a.wide;
+  return set_dims(p, a.out, dims, q->rank);
 }
 
 sconce_status by_head_prepare(struct plan *p, struct node *n) {

@@ -174,20 +174,19 @@ static bool read_chain(struct plan *p, const struct node *n, struct attention *a
                           .heads = (uint32_t)h.heads,
                           .heads_per_kv = 1,
                           .dim = (uint32_t)h.dim,
+                          .wide = (uint32_t)h.dim,
                           .keys = (uint32_t)h.keys,
                           .rows = (uint32_t)h.keys,
                           .first = (uint32_t)h.keys,
                           .head_major = c->head_major,
                           .blind_zero = c->guarded,
                           .dtype = tensor_at(p, c->q)->dtype,
-                          .mask_heads = (uint32_t)h.heads,
                           .scale = c->scale};
   if (!add) return true;
   const struct tensor *sum = tensor_at(p, out_id(add));
-  if (sum->rank > 2) a->mask_heads = sum->dim_live[sum->rank - 3];
   sconce_error quiet = {0};
   struct plan asks = {p->g, p->node, &quiet};
-  return attention_mask(&asks, tensor_at(p, c->q), a) == SCONCE_OK;
+  return sum->rank >= 2 && attention_mask(&asks, sum->dim_live, sum->rank - 2, a) == SCONCE_OK;
 }
 
 static sconce_status prepare_chain(struct plan *p, struct node *n) {

@@ -95,6 +95,7 @@ static sconce_status read_cached(struct plan *p, const struct node *n, struct ca
                             .heads = heads,
                             .heads_per_kv = heads / dim_of(k, HEADS),
                             .dim = dim_of(q, DIM),
+                            .wide = dim_of(q, DIM),
                             .keys = n->op->code == WHOLE ? rows : (uint32_t)c->start + seq,
                             .rows = rows,
                             .dtype = q->dtype};

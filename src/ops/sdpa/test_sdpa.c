@@ -486,6 +486,20 @@ static void by_head_with_masks(void) {
     }
 }
 
+/* Strides by head and by batch are two: a mask that has dims around one that it repeats along. */
+static void masks_between_dims(void) {
+  struct op_test t;
+  sconce_error err = {0};
+  op_begin(&t);
+  const uint32_t q = op_input(&t, VK_FLOAT32, DIMS(2, 3, 2, 4, 8)),
+                 m = op_input(&t, VK_FLOAT32, DIMS(2, 1, 2, 4, 4));
+  op_node(&t, "et_vk.sdpa.default",
+          IDS(q, q, q, m, op_null(&t), op_output(&t, VK_FLOAT32, DIMS(2, 3, 2, 4, 8))));
+  CHECK_FAILS(op_try(&t, &err), SCONCE_UNSUPPORTED, err,
+              "the mask float32 [2, 1, 2, 4, 4] repeats along a dim between others");
+  op_end(&t);
+}
+
 /* ---- update_cache ---------------------------------------------------------------------------- */
 
 static const struct {
@@ -651,6 +665,7 @@ const struct test suite_sdpa[] = {TEST(every_head_size_and_position),
                                   TEST(positions_outside_the_cache_are_refused),
                                   TEST(a_mask_over_a_cache),
                                   TEST(by_head_with_masks),
+                                  TEST(masks_between_dims),
                                   TEST(updates_write_their_rows_only),
                                   TEST(bad_arguments_are_refused),
                                   TEST(all_rows_are_keys),

@@ -1,11 +1,12 @@
 """Rotary embeddings, attention, caches."""
 import torch
 from executorch.examples.models.llama.rope import apply_rotary_emb, hf_apply_rotary_emb
+from executorch.exir.dialects._ops import ops as edge
 from executorch.extension.llm.custom_ops import custom_ops  # noqa: F401, registers llama::
 from torch.export import Dim
 
 from .dense import kind
-from .form import F32, Form, over, rand
+from .form import F16, F32, Form, over, rand
 from .reduction import FLOATS
 
 LLAMA, HF = ("et_vk.apply_rotary_emb.default",), ("et_vk.apply_rotary_emb_hf.default",)
@@ -51,8 +52,8 @@ def rotary_llama():
                    fp16=forced)
     yield Form("rope/llama_batch", Function(apply_rotary_emb), [(*q_and_k(F32, 2, 3, 3, 3, 4), angles(F32, 3, 2), angles(F32, 3, 2))], LLAMA)
     # Every head has angles of its own.
-    yield Form("rope/llama_by_head", Function(apply_rotary_emb), [(*q_and_k(F32, 2, 3, 4, 4, 6), angles(F32, 3, 4, 3), angles(F32, 3, 4, 3))],
-               LLAMA, pending="tables of rank 3")
+    calls = over((4, 1, 9, 2, 7), lambda s: (*q_and_k(F32, 2, s, 4, 4, 6), angles(F32, s, 4, 3), angles(F32, s, 4, 3)))
+    yield Form("rope/llama_by_head", Function(apply_rotary_emb), calls, LLAMA, ({1: n}, {1: n}, {0: n}, {0: n}))
     calls = [(*q_and_k(F32, 1, s, 4, 2, 6), torch.tensor([p])) for s, p in ((4, 0), (1, 4), (9, 3), (2, 14), (7, 9))]
     yield Form("rope/llama_position", Tables(apply_rotary_emb, 16, 3), calls, (*LLAMA, "et_vk.select_as_symint.default"),
                ({1: n}, {1: n}, None))
@@ -125,8 +126,17 @@ def attention():
     cross = (rand(2, 2, 3, 5), rand(2, 2, 7, 5), rand(2, 2, 7, 5))
     yield Form("sdpa/cross", {name: lambda q, k, v: sdpa(q, k, v), f"{name} scale": lambda q, k, v: sdpa(q, k, v, None, 0.7),
                               f"{name} one": lambda q, k, v: sdpa(q, k, v, None, 1.0)}, [cross], tol=close)
-    yield Form("sdpa/value_width", {name: lambda q, k, v: sdpa(q, k, v)}, [(rand(1, 2, 3, 4), rand(1, 2, 5, 4), rand(1, 2, 5, 6))], tol=close,
-               pending="values of another width than keys")
+    # Values wider and narrower than keys, and more than one workgroup takes.
+    wide = {f"{name} {i}": lambda q, k, *v, i=i: sdpa(q, k, v[i]) for i in range(3)}
+    for dtype in (F32, F16):
+        inputs = [rand(2, 2, 3, 4), rand(2, 2, 5, 4), rand(2, 2, 5, 6), rand(2, 2, 5, 3), rand(2, 2, 5, 1026)]
+        yield Form(f"sdpa/value_width_{kind(dtype, False)}", wide, [[t.to(dtype) for t in inputs]], tol=close if dtype == F32 else (4e-3, 2e-3))
+    yield Form("sdpa/rank_2", {name: lambda q, k, v, m: sdpa(q, k, v), f"{name} mask": lambda q, k, v, m: sdpa(q, k, v, m)},
+               [(rand(3, 4), rand(7, 4), rand(7, 5), rand(3, 7))], tol=close)
+    five = [rand(2, 3, 2, 4, 8), *(rand(2, 3, 2, 5, 8) for _ in range(2))]
+    masks = [rand(2, 3, 2, 4, 5), rand(3, 1, 4, 5), rand(2, 1, 1, 1, 5), rand(1, 3, 2, 4, 1), rand(2, 3, 1, 1, 5)]
+    by_mask = {f"{name} {i}": lambda q, k, v, *m, i=i: sdpa(q, k, v, m[i]) for i in range(5)}
+    yield Form("sdpa/rank_5", by_mask, [(*five, *masks)], tol=close, extend=(edge.edge.et_vk.sdpa.default,))
     masked = lambda q, k, v, m: sdpa(q, k, v, m)
     hidden = torch.where(torch.rand(3, 7) < 0.4, -float("inf"), 0.0)
     hidden[:, 2] = 0
@@ -135,8 +145,7 @@ def attention():
         yield Form(f"sdpa/mask_{short}", {name: masked}, [(*cross, mask)], tol=close)
     hidden = hidden.clone()
     hidden[1] = -float("inf")
-    yield Form("sdpa/mask_row_hidden", {name: masked}, [(*cross, hidden)], tol=close,
-               pending="a row that sees nothing is zeros, not NaN")
+    yield Form("sdpa/mask_row_hidden", {name: masked}, [(*cross, hidden)], tol=close)
     grow = over((4, 1, 9, 2, 7), lambda s: (rand(1, 2, s, 8), rand(1, 2, 5, 8), rand(1, 2, 5, 8), rand(1, 1, s, 5)))
     yield Form("sdpa/mask_live", {name: masked}, grow, dynamic=({2: n}, None, None, {2: n}), tol=close)
     large = [t * 12 for t in cross]
