@@ -180,6 +180,7 @@ static struct attn_params params_of(const struct attention *a, uint32_t unit) {
                           .head_major = a->head_major,
                           .masked = a->bias != NO_VALUE,
                           .mask_heads = a->mask_heads ? a->mask_heads : 1,
+                          .mask_batches = a->mask_batches ? a->mask_batches : 1,
                           .wide = a->wide,
                           .v_token = a->head_major ? a->wide : kv_heads * a->wide,
                           .v_head = a->head_major ? a->rows * a->wide : a->wide,

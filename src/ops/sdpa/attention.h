@@ -19,7 +19,7 @@ struct attention {
   bool blind_zero;     /* a query that sees no key gives zeros; else NaN, as softmax does */
   enum vk_dtype dtype; /* of q, k, v and out */
   uint32_t mask[4];    /* strides: batch, head, query, key */
-  uint32_t mask_heads;
+  uint32_t mask_heads, mask_batches; /* of a batch; before the mask repeats */
   double scale;
 };
 

@@ -43,7 +43,7 @@ fn row_at(kv_head: u32, r: u32) -> u32 {
 // Where the mask's row for row r begins.
 fn mask_at(kv_head: u32, r: u32) -> u32 {
   let head = kv_head * p.heads_per_kv + r % p.heads_per_kv;
-  return head / p.mask_heads * p.mask.x + head % p.mask_heads * p.mask.y + r / p.heads_per_kv * p.mask.z;
+  return head / p.mask_heads % p.mask_batches * p.mask.x + head % p.mask_heads * p.mask.y + r / p.heads_per_kv * p.mask.z;
 }
 
 fn bias_at(b: u32) -> f32 { return elem_get(bias[b / ELEMS], b % ELEMS); }

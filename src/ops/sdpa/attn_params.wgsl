@@ -14,6 +14,7 @@ struct Params {
   masked: u32,
   mask: vec4<u32>, // strides: batch, head, query, key; elements
   mask_heads: u32, // heads of one batch
+  mask_batches: u32, // behind them the mask repeats
   wide: u32,    // elements of a head of v and out, for attn_plain; elsewhere they are dim
   v_token: u32, // strides of v there
   v_head: u32,

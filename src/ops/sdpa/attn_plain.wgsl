@@ -31,7 +31,7 @@ fn score(at: vec2<u32>, key: u32) -> f32 {
   }
   sum *= p.scale;
   if (p.masked != 0u) {
-    let b = at.x / p.mask_heads * p.mask.x + at.x % p.mask_heads * p.mask.y + at.y * p.mask.z + key * p.mask.w;
+    let b = at.x / p.mask_heads % p.mask_batches * p.mask.x + at.x % p.mask_heads * p.mask.y + at.y * p.mask.z + key * p.mask.w;
     sum += elem_get(bias[b / ELEMS], b % ELEMS);
   }
   return sum;

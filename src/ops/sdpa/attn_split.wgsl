@@ -35,7 +35,7 @@ fn masked(s: f32, r: u32, i: u32) -> f32 {
     return s;
   }
   let head = kv_head * p.heads_per_kv + (row + r) % p.heads_per_kv;
-  let b = head / p.mask_heads * p.mask.x + head % p.mask_heads * p.mask.y + token * p.mask.z + key * p.mask.w;
+  let b = head / p.mask_heads % p.mask_batches * p.mask.x + head % p.mask_heads * p.mask.y + token * p.mask.z + key * p.mask.w;
   return s + elem_get(bias[b / ELEMS], b % ELEMS);
 }
 

@@ -34,21 +34,23 @@ static sconce_status check(struct plan *p, const struct tensor *q, const struct 
               tensor_text(k, b), tensor_text(v, c));
 }
 
-/* Dims of the scores in front of queries and keys become two, with a stride each: neighbours join
- * where the mask goes on from one to the other, or repeats along both. false: there are more. */
+/* Dims of the scores in front of queries and keys become two, with a stride each, and what the mask
+ * repeats along in front of them: neighbours join where the mask goes on from one to the other, or
+ * repeats along both. false: there are more. */
 static bool join_lead(const uint32_t *size, const uint32_t *stride, uint32_t n,
                       struct attention *a) {
-  uint32_t joined[2] = {1, 1}, k = 0; /* from the right */
-  a->mask[0] = a->mask[1] = 0;
+  uint32_t joined[3] = {1, 1, 1}, step[3] = {0}, k = 0; /* from the right */
   for (uint32_t i = n; i-- > 0;) {
     if (size[i] == 1) continue;
-    const uint32_t next = joined[k] * a->mask[1 - k];
-    if (joined[k] > 1 && stride[i] != next && ++k == 2) return false;
-    if (joined[k] == 1) a->mask[1 - k] = stride[i];
+    if (joined[k] > 1 && stride[i] != joined[k] * step[k] && ++k == 3) return false;
+    if (joined[k] == 1) step[k] = stride[i];
     joined[k] *= size[i];
   }
   a->mask_heads = joined[0];
-  return true;
+  a->mask_batches = joined[1];
+  a->mask[1] = step[0];
+  a->mask[0] = step[1];
+  return step[2] == 0;
 }
 
 sconce_status attention_mask(struct plan *p, const uint32_t *lead, uint32_t n_lead,
@@ -74,7 +76,7 @@ sconce_status attention_mask(struct plan *p, const uint32_t *lead, uint32_t n_le
     return fail(p->err, SCONCE_BAD_GRAPH, "the mask %s for %u heads, %u queries and %u keys",
                 tensor_text(m, text), a->heads, a->seq, a->keys);
   if (join_lead(size, strides, n_lead, a)) return SCONCE_OK;
-  return fail(p->err, SCONCE_UNSUPPORTED, "the mask %s repeats along a dim between others",
+  return fail(p->err, SCONCE_UNSUPPORTED, "the mask %s repeats along dims between others",
               tensor_text(m, text));
 }
 

@@ -496,7 +496,7 @@ static void masks_between_dims(void) {
   op_node(&t, "et_vk.sdpa.default",
           IDS(q, q, q, m, op_null(&t), op_output(&t, VK_FLOAT32, DIMS(2, 3, 2, 4, 8))));
   CHECK_FAILS(op_try(&t, &err), SCONCE_UNSUPPORTED, err,
-              "the mask float32 [2, 1, 2, 4, 4] repeats along a dim between others");
+              "the mask float32 [2, 1, 2, 4, 4] repeats along dims between others");
   op_end(&t);
 }
 
