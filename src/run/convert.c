@@ -143,6 +143,8 @@ sconce_status convert_out(sconce_dtype to, void *out, enum vk_dtype from, const 
       ((double *)out)[i] = (double)load_float(SCONCE_FLOAT32, p + 4 * i);
     } else if (from == VK_FLOAT16 && to == SCONCE_FLOAT32) {
       ((float *)out)[i] = load_float(SCONCE_FLOAT16, p + 2 * i);
+    } else if (from == VK_FLOAT32 && to == SCONCE_FLOAT16) {
+      ((uint16_t *)out)[i] = half_from_float(load_float(SCONCE_FLOAT32, p + 4 * i));
     } else {
       return fail(err, SCONCE_UNSUPPORTED, "an output of %s computed as %s", sconce_dtype_name(to),
                   vk_dtype_name(from));

@@ -121,6 +121,8 @@ static sconce_status add_buffer(struct program *p, uint32_t index) {
   return SCONCE_OK;
 }
 
+static bool is_float(enum vk_dtype dtype) { return dtype == VK_FLOAT32 || dtype == VK_FLOAT16; }
+
 static uint32_t recast_of(const struct program *p, uint32_t index) {
   return p->recast_in[index] == p->block ? p->recast[index] : NO_VALUE;
 }
@@ -200,10 +202,11 @@ static sconce_status read_value(struct program *p, uint32_t index, uint32_t *out
   const struct value *v = &p->g->values[*out];
   struct pte_value said = pte_value(p->m, index);
   enum vk_dtype dtype;
-  if (v->kind != VK_TENSOR || v->tensor.dtype != VK_FLOAT16 || said.kind != PTE_TENSOR ||
-      !dtype_inside(said.tensor.shape.scalar_type, &dtype) || dtype != VK_FLOAT32)
+  if (v->kind != VK_TENSOR || !is_float(v->tensor.dtype) || said.kind != PTE_TENSOR ||
+      !dtype_inside(said.tensor.shape.scalar_type, &dtype) || dtype == v->tensor.dtype ||
+      !is_float(dtype))
     return SCONCE_OK;
-  return recast(p, index, VK_FLOAT32, out);
+  return recast(p, index, dtype, out);
 }
 
 /* Items are values of their own, read again at each use: a ValueList. */
@@ -302,7 +305,9 @@ static sconce_status value_of(struct program *p, uint32_t index, uint32_t *out) 
 
 /* ---- delegates ------------------------------------------------------------------------------- */
 
-/* Could the program's value stand for the delegate's? Same dims; dtypes as the border converts. */
+/* Could the program's value stand for the delegate's? Same dims; dtypes as the border converts:
+ * floats inside may be halves, and the exporter takes those that a 4-bit product gives for floats.
+ */
 static bool matches(struct program *p, uint32_t index, const struct vk_value *inside) {
   struct pte_value v = pte_value(p->m, index);
   if (inside->kind == VK_SYMINT) return v.kind == PTE_INT;
@@ -312,11 +317,8 @@ static bool matches(struct program *p, uint32_t index, const struct vk_value *in
     if ((uint32_t)v.tensor.shape.sizes[i] != inside->tensor.dims[i]) return false;
   enum vk_dtype dtype;
   if (!dtype_inside(v.tensor.shape.scalar_type, &dtype)) return false;
-  return dtype == inside->tensor.dtype ||
-         (dtype == VK_FLOAT32 && inside->tensor.dtype == VK_FLOAT16);
+  return dtype == inside->tensor.dtype || (is_float(dtype) && is_float(inside->tensor.dtype));
 }
-
-static bool is_float(enum vk_dtype dtype) { return dtype == VK_FLOAT32 || dtype == VK_FLOAT16; }
 
 /* Gives the delegate's border value the graph's value of the program's; the first to come decides
  * the dtype inside. */

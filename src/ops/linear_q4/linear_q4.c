@@ -116,6 +116,13 @@ const struct kernel q4_kernels_f32_f16[] = {
     {0},
 };
 
+/* x in float16, y in float32: what the exporter makes of a model in halves. */
+const struct kernel q4_kernels_f16_f32[] = {
+    {"plain_f16_f32", &q4_plain_wgsl, "X_HALF=1u use=elem_f32", OF_F16, 0, fits_plain,
+     .threads = 64, .reference = true},
+    {0},
+};
+
 /* ---- emit ------------------------------------------------------------------------------------ */
 
 /* Workgroups; sets u->blocks. */
@@ -164,7 +171,9 @@ sconce_status q4_emit(struct plan *p, const struct node *n, struct q4_linear *l)
   const struct tensor *w = tensor_at(p, l->w), *scales = tensor_at(p, l->scales);
   const bool mixed = scales->dtype != y->dtype || (is_half(x) && !is_half(y));
   const bool words = !is_half(y) || l->m == 1 || l->n % 2 == 0; /* where every row of y starts */
-  const struct kernel *table = !is_half(x) && is_half(y) ? q4_kernels_f32_f16 : q4_kernels;
+  const struct kernel *table = is_half(x) == is_half(y) ? q4_kernels
+                               : is_half(y)             ? q4_kernels_f32_f16
+                                                        : q4_kernels_f16_f32;
   struct q4_params u = {.k = l->k,
                         .stride = w->dim_max[1],
                         .group = l->group,
@@ -247,7 +256,7 @@ sconce_status q4_linear_of(struct plan *p, const struct node *n, struct q4_args 
   int64_t group;
   TRY(arg_int(p, n, at.group, &group));
   TRY(float_check(p, x, "x"));
-  if (x->rank == 0 || y->dtype != x->dtype)
+  if (x->rank == 0 || (y->dtype != x->dtype && (!is_half(x) || y->dtype != VK_FLOAT32)))
     return fail(p->err, SCONCE_BAD_GRAPH, "x is %s of rank %u, the result %s",
                 vk_dtype_name(x->dtype), x->rank, vk_dtype_name(y->dtype));
   *out = (struct q4_linear){.x = arg_id(n, at.x),

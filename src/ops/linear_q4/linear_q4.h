@@ -36,9 +36,10 @@ SCONCE_CHECK sconce_status q4_linear_of(struct plan *p, const struct node *n, st
                                         struct q4_linear *out);
 /* n's operator lists Q4_TABLES. */
 SCONCE_CHECK sconce_status q4_emit(struct plan *p, const struct node *n, struct q4_linear *l);
-extern const struct kernel q4_kernels[], q4_kernels_f32_f16[], q4_halves[], q4_wholes[], q4_sums[],
-    q4_scaled[];
-#define Q4_TABLES q4_kernels, q4_kernels_f32_f16, q4_halves, q4_wholes, q4_sums, q4_scaled
+extern const struct kernel q4_kernels[], q4_kernels_f32_f16[], q4_kernels_f16_f32[], q4_halves[],
+    q4_wholes[], q4_sums[], q4_scaled[];
+#define Q4_TABLES                                                                                  \
+  q4_kernels, q4_kernels_f32_f16, q4_kernels_f16_f32, q4_halves, q4_wholes, q4_sums, q4_scaled
 
 /* ---- tiles.c: many rows of x ----------------------------------------------------------------- */
 
