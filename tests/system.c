@@ -55,6 +55,15 @@ void test_remove(const char *path) {
   if (wide_path(&wide, path) == 0 && !DeleteFileW(wide.text)) RemoveDirectoryW(wide.text);
 }
 
+void *test_hold(const char *path) {
+  struct wide wide;
+  if (wide_path(&wide, path) != 0) return NULL;
+  HANDLE file = CreateFileW(wide.text, GENERIC_READ, FILE_SHARE_READ, NULL, OPEN_EXISTING, 0, NULL);
+  return file == INVALID_HANDLE_VALUE ? NULL : file;
+}
+
+void test_let_go(void *held) { CloseHandle(held); }
+
 /* In both places: the system's, which os_env reads, and the C library's. */
 void test_set_env(const char *name, const char *value) {
   _putenv_s(name, value ? value : "");
@@ -70,6 +79,8 @@ bool test_limit_files(uint64_t most) { return (void)most, false; }
 
 bool test_make_folder(const char *path) { return mkdir(path, 0777) == 0; }
 void test_remove(const char *path) { remove(path); }
+void *test_hold(const char *path) { return fopen(path, "rb"); }
+void test_let_go(void *held) { fclose(held); }
 
 void test_set_env(const char *name, const char *value) {
   if (value)

@@ -308,9 +308,7 @@ static int replace(const struct os_file *file) {
   struct wide from, to;
   int bad = wide_path(&from, file->temporary);
   if (!bad) bad = wide_path(&to, file->target);
-  if (bad) return bad;
-  const DWORD how = MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH;
-  return MoveFileExW(from.text, to.text, how) ? 0 : wide_errno(GetLastError());
+  return bad ? bad : wide_replace(&from, &to);
 }
 
 sconce_status os_file_close(struct os_file *file, sconce_error *err) {

@@ -45,6 +45,19 @@ bool wide_to_text(char *out, size_t size, const wchar_t *text) {
          WideCharToMultiByte(CP_UTF8, 0, text, -1, out, (int)size, NULL, NULL) > 0;
 }
 
+/* Scanners and indexers open files that are new, and for that time nobody may move them. */
+int wide_replace(const struct wide *from, const struct wide *to) {
+  enum { FIRST_MS = 10, LAST_MS = 320 }; /* 630 ms in all */
+  const DWORD how = MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH;
+  for (DWORD ms = FIRST_MS;; ms *= 2) {
+    if (MoveFileExW(from->text, to->text, how)) return 0;
+    const DWORD error = GetLastError();
+    if (ms > LAST_MS || (error != ERROR_ACCESS_DENIED && error != ERROR_SHARING_VIOLATION))
+      return wide_errno(error);
+    Sleep(ms);
+  }
+}
+
 int wide_errno(unsigned long error) {
   static const struct {
     unsigned long error;

@@ -19,6 +19,9 @@ int wide_text(struct wide *out, const char *text);
 /* Back to UTF-8; false if it is longer than size. A surrogate alone becomes U+FFFD. */
 bool wide_to_text(char *out, size_t size, const wchar_t *text);
 
+/* `from` takes the place of `to` at once; 0, or what errno would be. */
+int wide_replace(const struct wide *from, const struct wide *to);
+
 /* What errno would be for an error of Windows, so that sentences are the same on all systems. */
 int wide_errno(unsigned long error);
 

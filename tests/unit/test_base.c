@@ -307,6 +307,49 @@ static void long_paths_can_be_used(void) {
   CHECK(!os_folder_is(path));
 }
 
+static void let_go_soon(void *held) {
+  os_sleep_ns(100000000);
+  test_let_go(held);
+}
+
+/* Writes a file anew while somebody has it open, for a while or until afterwards. */
+static sconce_status replace_held(const char *path, bool soon, sconce_error *err) {
+  struct os_file file;
+  struct os_team team = {0};
+  void *held = test_hold(path);
+  if (!held) return fail(err, SCONCE_IO_ERROR, "%s: not there to hold", path);
+  if (soon) os_team_start(&team, 1, let_go_soon, held);
+  CHECK_EQ(team.n, soon);
+  sconce_status status = os_file_create(&file, path, err);
+  if (status == SCONCE_OK) status = os_file_write(&file, "new", 3, err);
+  if (status == SCONCE_OK) status = os_file_close(&file, err);
+  if (!team.n) test_let_go(held);
+  os_team_join(&team);
+  return status;
+}
+
+static void check_text(const char *path, const char *want) {
+  struct os_map map;
+  sconce_error err = {0};
+  REQUIRE_OK(os_map_open(&map, path, &err), err);
+  CHECK(map.bytes.size == strlen(want) && !memcmp(map.bytes.data, want, map.bytes.size));
+  os_map_close(&map);
+}
+
+static void a_file_that_is_held_is_replaced_soon(void) {
+  char path[TEST_PATH_MAX];
+  sconce_error err = {0};
+  test_temporary(path, "");
+  REQUIRE(test_write_path(path, "old", 3));
+#ifdef _WIN32
+  CHECK_FAILS(replace_held(path, false, &err), SCONCE_IO_ERROR, err, "Permission denied");
+  check_text(path, "old");
+#endif
+  CHECK_OK(replace_held(path, true, &err), err);
+  check_text(path, "new");
+  test_remove(path);
+}
+
 static void a_path_has_a_name(void) {
   static const struct {
     const char *path, *posix, *windows;
@@ -373,6 +416,7 @@ const struct test suite_base[] = {
     TEST(a_file_that_changes_is_an_error),
     TEST(any_path_can_be_used),
     TEST(long_paths_can_be_used),
+    TEST(a_file_that_is_held_is_replaced_soon),
     TEST(a_path_has_a_name),
     TEST(the_environment_is_utf8),
     TEST(a_mutex_keeps_threads_apart),
