@@ -15,8 +15,7 @@ void test_remove(const char *path); /* a file, or an empty folder */
 /* In its place, as base/os.h never does: a file that somebody has open changes under him. */
 bool test_write_path(const char *path, const void *data, size_t size);
 
-/* Opens a file as programs do that look into new ones: on Windows nobody may replace it meanwhile.
- */
+/* A file that somebody reads: on Windows nobody may replace it for that time. */
 void *test_hold(const char *path);
 void test_let_go(void *held);
 
