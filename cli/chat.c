@@ -76,17 +76,9 @@ static void print_stats(struct chat *c) {
            CLI_S(t->last.n_new), t->last.new_s > 0 ? (double)t->last.n_new / t->last.new_s : 0);
 }
 
-/* "~/x" as a shell would have it. */
-static bool expand(const char *path, char *out, size_t size) {
-  const char *home = getenv("HOME");
-  const bool tilde = path[0] == '~' && (path[1] == '/' || !path[1]) && home;
-  int n = snprintf(out, size, "%s%s", tilde ? home : "", tilde ? path + 1 : path);
-  return *path && n > 0 && (size_t)n < size;
-}
-
 static void save_or_load(struct chat *c, bool saving, const char *word) {
   char path[1024], question[1200];
-  if (!expand(word, path, sizeof path)) {
+  if (!console_expand(word, path, sizeof path)) {
     fputs("name a file\n", stderr);
     return;
   }
@@ -96,7 +88,7 @@ static void save_or_load(struct chat *c, bool saving, const char *word) {
       fprintf(stderr, "not saved: %s is no kept conversation\n", path);
       return;
     }
-    remove(path); /* a session is not saved over anything else */
+    console_remove(path); /* a session is not saved over anything else */
   }
   if (saving ? talk_save(&c->talk, path) : talk_load(&c->talk, path))
     printf("%s %s, %zu messages\n", saving ? "saved" : "loaded", path, c->talk.n_messages);

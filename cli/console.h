@@ -25,7 +25,11 @@ bool console_make_folder(const char *path);
 /* A file of this name in the folder for what a user's programs remember ($XDG_STATE_HOME/sconce;
  * %LOCALAPPDATA%\sconce), which is made; false where there is no such folder. */
 bool console_state_file(const char *name, char *out, size_t size);
-bool console_sync(FILE *file); /* what was written is on the disk; false: errno says why */
+/* "~" and what begins with "~/" lie in the user's folder, as in a shell ($HOME; %USERPROFILE%);
+ * all others stay as they are. False: an empty path, or one that is longer than size. */
+bool console_expand(const char *path, char *out, size_t size);
+void console_remove(const char *path); /* a file, if it is there */
+bool console_sync(FILE *file);         /* what was written is on the disk; false: errno says why */
 /* `from` takes the place of `to` at once; false: errno says why. */
 bool console_replace(const char *from, const char *to);
 /* What follows the last separator. */

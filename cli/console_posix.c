@@ -56,6 +56,15 @@ bool console_state_file(const char *name, char *out, size_t size) {
   return true;
 }
 
+bool console_expand(const char *path, char *out, size_t size) {
+  const char *home = getenv("HOME");
+  const bool tilde = path[0] == '~' && (path[1] == '/' || !path[1]) && home;
+  const int n = snprintf(out, size, "%s%s", tilde ? home : "", tilde ? path + 1 : path);
+  return *path && n > 0 && (size_t)n < size;
+}
+
+void console_remove(const char *path) { remove(path); }
+
 bool console_sync(FILE *file) {
   return fflush(file) == 0 && !ferror(file) && fsync(fileno(file)) == 0;
 }

@@ -108,15 +108,33 @@ bool console_make_folder(const char *path) {
   return !errno || errno == EEXIST;
 }
 
+/* The C library has variables in the code page of the system. */
+static bool folder_of(const wchar_t *variable, char *out, size_t size) {
+  struct wide folder;
+  const DWORD n = GetEnvironmentVariableW(variable, folder.text, WIDE_MAX);
+  return n > 0 && n < WIDE_MAX && wide_to_text(out, size, folder.text);
+}
+
 bool console_state_file(const char *name, char *out, size_t size) {
-  wchar_t folder[MAX_PATH];
   char base[3 * MAX_PATH];
-  const DWORD got = GetEnvironmentVariableW(L"LOCALAPPDATA", folder, MAX_PATH);
-  if (!got || got >= MAX_PATH || !wide_to_text(base, sizeof base, folder)) return false;
+  if (!folder_of(L"LOCALAPPDATA", base, sizeof base)) return false;
   int n = snprintf(out, size, "%s\\sconce", base);
   if (n <= 0 || (size_t)n >= size || !console_make_folder(out)) return false;
   n = snprintf(out, size, "%s\\sconce\\%s", base, name);
   return n > 0 && (size_t)n < size;
+}
+
+bool console_expand(const char *path, char *out, size_t size) {
+  char home[3 * MAX_PATH];
+  const bool tilde = path[0] == '~' && (path[1] == '/' || path[1] == '\\' || !path[1]) &&
+                     folder_of(L"USERPROFILE", home, sizeof home);
+  const int n = snprintf(out, size, "%s%s", tilde ? home : "", tilde ? path + 1 : path);
+  return *path && n > 0 && (size_t)n < size;
+}
+
+void console_remove(const char *path) {
+  struct wide wide;
+  if (wide_path(&wide, path) == 0) DeleteFileW(wide.text);
 }
 
 bool console_sync(FILE *file) {
@@ -127,8 +145,7 @@ bool console_replace(const char *from, const char *to) {
   struct wide a, b;
   errno = wide_path(&a, from);
   if (!errno) errno = wide_path(&b, to);
-  if (!errno && !MoveFileExW(a.text, b.text, MOVEFILE_REPLACE_EXISTING))
-    errno = wide_errno(GetLastError());
+  if (!errno) errno = wide_replace(&a, &b);
   return !errno;
 }
 

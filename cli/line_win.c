@@ -17,19 +17,33 @@ struct line_editor {
   char line[LINE_BYTES];
 };
 
+/* Ctrl-C ends the read; its handler runs on a thread of the system's that may begin later, so it is
+ * waited for. */
+static bool read_units(wchar_t *wide, DWORD *n, bool *dropped) {
+  const double patience_s = 1;
+  *n = 0;
+  SetLastError(ERROR_SUCCESS); /* a read that was not dropped leaves what was there */
+  const bool ok = ReadConsoleW(GetStdHandle(STD_INPUT_HANDLE), wide, UNITS, n, NULL);
+  *dropped = ok && (*n == 0 || *n > UNITS) && GetLastError() == ERROR_OPERATION_ABORTED;
+  if (!ok || *n > UNITS) *n = 0;
+  const double end = console_seconds() + patience_s;
+  while (*dropped && !console_interrupted() && console_seconds() < end) console_nap();
+  return ok;
+}
+
 /* NULL at Ctrl-Z in front; Ctrl-C drops the line, not the program. */
 static const char *read_console(struct line_editor *e, const char *prompt) {
   static const wchar_t end = 26;
   wchar_t *wide = malloc((UNITS + 1) * sizeof *wide);
-  DWORD n = 0;
+  DWORD n;
+  bool dropped;
   if (!wide) return NULL;
+  console_catch_interrupt(true); /* whoever sees the prompt may press it */
   fputs(prompt, stdout);
   fflush(stdout);
-  console_catch_interrupt(true);
-  const bool ok = ReadConsoleW(GetStdHandle(STD_INPUT_HANDLE), wide, UNITS, &n, NULL);
-  const bool dropped = ok && n == 0 && GetLastError() == ERROR_OPERATION_ABORTED;
+  const bool ok = read_units(wide, &n, &dropped);
   console_catch_interrupt(false);
-  wide[ok ? n : 0] = 0;
+  wide[n] = 0;
   const bool more =
       ok && wide[0] != end && (n > 0 || dropped) && wide_to_text(e->line, LINE_BYTES, wide);
   free(wide);

@@ -73,7 +73,7 @@ static bool save_messages(const struct talk *t, uint64_t mark, const char *path)
   const bool whole = console_sync(file);
   if (fclose(file) == 0 && whole && console_replace(temporary, path)) return true;
   const int reason = errno;
-  remove(temporary);
+  console_remove(temporary);
   errno = reason;
   return false;
 }
