@@ -208,18 +208,22 @@ def test_chat_through_a_pipe():
 class Terminal:
     """A program under a terminal of its own."""
 
-    def __init__(self, *command):
+    def __init__(self, *command, **env):
         self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 40, 200, 0, 0))
         self.seen = b""
         def own():  # Ctrl-C and Ctrl-Z are signals to those who have the terminal
             os.setsid()
             fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
         self.process = subprocess.Popen([str(c) for c in command], stdin=slave, stdout=slave, stderr=slave,
-                                        preexec_fn=own, env={**os.environ, "NODEVICE_SELECT": "1"})
+                                        preexec_fn=own, env={**os.environ, "NODEVICE_SELECT": "1", **env})
         os.close(slave)
 
     def type(self, keys):
         os.write(self.master, keys)
+
+    def text(self, seen):
+        return seen
 
     def expect(self, words, limit_s=30):
         """Reads up to and including these words; what came before them."""
@@ -227,7 +231,7 @@ class Terminal:
         while words not in self.seen:
             left = end - time.monotonic()
             assert left > 0 and select.select([self.master], [], [], left)[0], (words, self.seen)
-            self.seen += os.read(self.master, 4096)
+            self.seen = self.text(self.seen + os.read(self.master, 4096))
         before, self.seen = self.seen.split(words, 1)
         return before
 

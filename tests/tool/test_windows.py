@@ -5,9 +5,12 @@ import re
 import shutil
 import struct
 import subprocess
+import tempfile
 
 from support import ROOT, SCONCE
-from windows import BUILD, Unpacked, build, environment, wine, windows_path
+from test_llm import Toy
+from test_self import Place
+from windows import BUILD, Console, Unpacked, build, environment, user_folder, wine, windows_path
 
 STORIES = ROOT / "models/stories15M/stories15M-4w.pte"
 LAVAPIPE = {"SCONCE_ADAPTER": "llvmpipe"}
@@ -75,6 +78,68 @@ def test_text_with_carriage_returns_and_words_outside_ascii():
             assert told == linux, (told, linux)
         lines, _ = it.run("chat", "-m", STORIES, "--chat", "plain", "--temp", "0", "-n", "4", stdin=b"/stats\r\n/quit\r\n")
         assert b"position 0 of" in lines or b"position 1 of" in lines, lines
+
+
+def test_ctrl_c():
+    """It ends `generate` with the status that Windows has for it, of which Linux sees the last byte; in chat it stops the
+    answer alone, and at the prompt it ends nothing. (There Windows drops what was typed; wine does not.)"""
+    with Unpacked() as it:
+        words = ["-m", windows_path(STORIES), "--temp", "0"]
+        with Console(it.program, "generate", *words, "-p", "Once upon a time") as console:
+            console.expect(b"there was")
+            console.type(b"\x03")
+            console.expect(b"(interrupted)")
+            assert console.process.wait(60) == 0xC000013A & 0xFF
+        with Console(it.program, "chat", *words, "--chat", "plain") as console:
+            console.prompt()
+            console.type(b"\x03/stats\r")
+            console.expect(b"position 0 of 256")
+            console.prompt()
+            console.type(b"Once upon a time\r")
+            console.expect(b" was")
+            console.type(b"\x03")
+            console.expect(b"(stopped)")
+            console.prompt()
+            console.type(b"/stats\r")
+            console.expect(b"last answer: ")
+            console.type(b"/quit\r")
+            assert console.process.wait(60) == 0
+
+
+def test_a_conversation_is_saved_over_another_file_and_at_home():
+    """Every letter of a path counts, and ~ is the user's folder as Windows names it."""
+    with Unpacked() as it, Toy() as toy, tempfile.TemporaryDirectory(dir=user_folder()) as home:
+        notes = it.top / "Größe/notes ü"
+        notes.parent.mkdir()
+        notes.write_text("my notes")
+        with Console(it.program, "chat", "-m", toy.model, "--chat", "plain") as console:
+            for answer in (b"n", b"y"):
+                console.prompt()
+                console.type(f"/save {windows_path(notes)}\r".encode())
+                console.expect(b"holds something else; overwrite? [y/N] ")
+                assert notes.read_text() == "my notes"
+                console.type(answer + b"\r")
+            for place in (f"~/{os.path.basename(home)}/ä", f"~\\{os.path.basename(home)}\\ö"):
+                console.expect(b"\nsaved ")
+                console.prompt()
+                console.type(f"/save {place}\r".encode())
+            console.expect(b"\nsaved ")
+            console.type(b"/quit\r")
+            assert console.process.wait(60) == 0
+        assert b"my notes" not in notes.read_bytes()
+        assert sorted(os.listdir(notes.parent)) == ["notes ü", "notes ü.messages"]
+        assert sorted(os.listdir(home)) == ["ä", "ä.messages", "ö", "ö.messages"]
+
+
+def test_kernels_that_are_wrong_are_kept_in_the_users_folder():
+    kept = user_folder() / "AppData/Local/sconce/wrong_kernels"
+    change = ("let factor = inverseSqrt", "let factor = select(1.0, 1.5, WG == 64u) * inverseSqrt")
+    with Unpacked() as it, Place("rms_norm.wgsl", *change) as place:
+        try:
+            told, _ = it.run("check", "--self", "--filter", "rms_norm/", expect=1, SCONCE_WGSL_DIR=place.env["SCONCE_WGSL_DIR"])
+            assert b"rms_norm" in told and "rms_norm" in kept.read_text(), told
+        finally:
+            kept.unlink(missing_ok=True)
 
 
 def test_the_c_tests():

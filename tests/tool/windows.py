@@ -2,15 +2,21 @@
 this machine's Vulkan devices; what it makes of D3D12 is not asked."""
 
 import atexit
+import contextlib
+import importlib.util
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import termios
+import time
 import zipfile
 
 from support import ROOT, Skip
+from test_llm import Terminal
 
 COMPILER = "x86_64-w64-mingw32-gcc"
 BUILD = ROOT / "build/windows"
@@ -52,6 +58,12 @@ def wine(*command, expect=0, stdin=b"", cwd=ROOT, **env):
     return done.stdout, done.stderr
 
 
+def user_folder():
+    """What Windows programs call %USERPROFILE%, which wine gives a value of its own."""
+    told, _ = wine("cmd", "/c", "echo %USERPROFILE%")
+    return ROOT / "build/wine/drive_c" / told.decode().strip().removeprefix("C:\\").replace("\\", "/")
+
+
 def add_shim(folder):
     """wine 8 has no bcryptprimitives.dll, which wgpu-native wants: see tests/windows."""
     subprocess.run([COMPILER, "-O2", "-shared", "-static", "-o", folder / "bcryptprimitives.dll",
@@ -91,6 +103,33 @@ class Unpacked:
 
     def run(self, *words, **more):
         return wine(self.program, *words, **more)
+
+
+class Console(Terminal):
+    """A Windows program in wine's console. Wine 8's draws cell by cell, and shows the program's own escape sequences as
+    they are."""
+
+    def __init__(self, *command, **env):
+        super().__init__("wine", *command, **environment(LC_ALL="C.UTF-8", **env))
+
+    def prompt(self):
+        """Waits until a line is asked for. The terminal echoes by itself until wine reads from it."""
+        self.expect(b"> ")
+        end = time.monotonic() + 30
+        while termios.tcgetattr(self.master)[3] & termios.ECHO:
+            assert time.monotonic() < end, "nobody reads"
+            time.sleep(0.01)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def text(self, seen):
+        """A cell that is skipped is empty."""
+        seen = re.sub(rb"\x1b\[(\d*)C", lambda n: b" " * int(n[1] or 1), seen)
+        return re.sub(rb"\x1b\[\?25[lh]|\x1b\[\d*[KX]|\r", b"", seen)
 
 
 def windows_path(path):
