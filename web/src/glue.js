@@ -171,9 +171,9 @@ export class Glue {
       const answers = [...this.devices].map(async (device) => {
         device.pushErrorScope('validation');
         device.queue.submit([]);
-        await device.popErrorScope().catch(() => null);
+        await device.popErrorScope();
       });
-      await Promise.all([...answers, new Promise((resolve) => setTimeout(resolve, NUDGE_MS))]);
+      await Promise.allSettled([...answers, new Promise((resolve) => setTimeout(resolve, NUDGE_MS))]);
     }
     this.nudging = false;
   }
