@@ -10,7 +10,7 @@
 #   setup.sh executorch   a C++ compiler, and a Python below build/ with executorch and torch (GBs)
 #   setup.sh web     clang and wasm-opt for WebAssembly
 #   setup.sh browsers  Node with a WebGPU of its own, Chromium, Firefox: for the web's tests
-#   setup.sh bundlers  Vite and webpack, which the web's tests build the package with
+#   setup.sh bundlers  Vite, webpack and TypeScript, which the web's tests build the package with
 #   setup.sh python  what the Python package's tests use: venv, and NumPy for this Python
 #   setup.sh windows, macos-arm64, macos-x86_64, linux-x86_64, linux-aarch64: a compiler for that
 #                    system, and its WebGPU library
@@ -187,11 +187,12 @@ step_browsers() {
 # For tests alone, which skip without them.
 step_bundlers() {
   have npm || packages "Node" nodejs npm
-  [ -e "$deps/bundlers/done" ] && return
+  [ -e "$deps/bundlers/done" ] && [ -e "$deps/bundlers/node_modules/typescript" ] && return
   mkdir -p "$deps/bundlers"
   echo '{"private": true}' >"$deps/bundlers/package.json"
-  say "fetching Vite and webpack from npm"
-  (cd "$deps/bundlers" && npm install --silent --no-audit --no-fund --ignore-scripts vite@8.3.8 webpack@5.112.2) || {
+  say "fetching Vite, webpack and TypeScript from npm"
+  (cd "$deps/bundlers" && npm install --silent --no-audit --no-fund --ignore-scripts \
+    vite@8.3.8 webpack@5.112.2 typescript@5.9.3) || {
     say "npm could not install them: their tests will be skipped"
     return 0
   }

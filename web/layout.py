@@ -10,10 +10,14 @@ import re
 import sys
 
 layout_js, api_h, out_c, out_list = map(pathlib.Path, sys.argv[1:])
-lines = ['/* Generated from web/src/layout.js. */', "#include <stddef.h>", '#include "webgpu.h"']
+# Flags are constants of C, not of its preprocessor: clang knows them all the same.
+lines = ['/* Generated from web/src/layout.js. */', "#include <stddef.h>", '#include "webgpu.h"',
+         '#pragma clang diagnostic ignored "-Wgnu-folding-constant"']
 for struct, fields in re.findall(r"^  (WGPU\w+): \{(.*?)\}", layout_js.read_text(), re.S | re.M):
     for name, at in re.findall(r"(\w+): (\d+)", fields):
         what = f"sizeof({struct})" if name == "sizeof" else f"offsetof({struct}, {name})"
+        if name[0].isupper():  # a number of an enum or of flags
+            what = f"{struct}_{name}"
         lines.append(f'_Static_assert({what} == {at}, "{struct}.{name}");')
 out_c.write_text("\n".join(lines) + "\n")
 

@@ -59,14 +59,20 @@ def test_size():
 
 
 def test_layout_of_structs_is_checked():
-    """A field that lies elsewhere does not build."""
+    """A field that lies elsewhere does not build, nor a number that is another."""
     package()
     made = (ROOT / "build/web/gen/layout.c").read_text()
     assert made.count("_Static_assert") >= 100
     wrong = ROOT / "build/web/wrong_layout.c"
-    wrong.write_text(made.replace("offsetof(WGPUBufferDescriptor, size) == 24", "offsetof(WGPUBufferDescriptor, size) == 20"))
-    _, errors = run("clang-19", "--target=wasm32-wasi", "-fsyntax-only", f"-I{ROOT}/build/deps/wgpu", wrong, expect=1)
-    assert "WGPUBufferDescriptor.size" in errors
+    for right, other, named in (
+        ("offsetof(WGPUBufferDescriptor, size) == 24", "offsetof(WGPUBufferDescriptor, size) == 20", "WGPUBufferDescriptor.size"),
+        ("WGPUErrorType_OutOfMemory == 3", "WGPUErrorType_OutOfMemory == 4", "WGPUErrorType.OutOfMemory"),
+        ("WGPUMapMode_Read == 1", "WGPUMapMode_Read == 2", "WGPUMapMode.Read"),
+    ):
+        assert right in made
+        wrong.write_text(made.replace(right, other))
+        _, errors = run("clang-19", "--target=wasm32-wasi", "-fsyntax-only", f"-I{ROOT}/build/deps/wgpu", wrong, expect=1)
+        assert named in errors
 
 
 def test_every_function_of_the_table_has_glue():

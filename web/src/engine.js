@@ -51,6 +51,13 @@ export function whyNoGpu(gpu) {
   });
 }
 
+function brokenBy(error) {
+  if (error instanceof SconceError) return error;
+  const text = error?.message ?? String(error);
+  if (error instanceof TypeError || error instanceof DOMException) return new SconceError('GPU error', text, { cause: error });
+  return new SconceError('internal error', `the module failed: ${text}`, { cause: error });
+}
+
 /* ---- what callers give ---- */
 
 /* Inputs by their numbers, x0, x1, …, as in Python; x where there is one. */
@@ -103,9 +110,9 @@ export class Engine {
     const module = await compile(options.wasm);
     engine.check(options.signal);
     const { exports } = await WebAssembly.instantiate(module, engine.imports());
-    engine.c = exports;
     engine.glue.attach(exports);
-    exports._initialize();
+    engine.c = engine.guarded(exports);
+    engine.c._initialize();
     try {
       await engine.openDevice(options);
     } catch (error) {
@@ -123,7 +130,11 @@ export class Engine {
       sconce: {
         clock_ms: () => performance.now(),
         local_seconds: () => Date.now() / 1000 - new Date().getTimezoneOffset() * 60,
-        log: (level, text) => this.onLog?.(level, glue.zero(text)),
+        /* What callers do with it must not end the module. */
+        log: (level, text) => {
+          const line = glue.zero(text);
+          queueMicrotask(() => this.onLog?.(level, line));
+        },
         text: (_, at, size, id) => this.listener?.text(glue.decoder.decode(glue.bytes.slice(at, at + size)), id) ?? 1,
         prompt: (_, done, all) => this.listener?.prompt(done, all) ?? 1,
       },
@@ -144,6 +155,20 @@ export class Engine {
 
   /* ---- calls ---- */
 
+  /* What ends a call from within, a trap or an exception of WebGPU's own calls, leaves the module in the middle of
+   * something: it is not called again. */
+  guarded(exports) {
+    const guard = (f) => (...args) => {
+      if (this.broken) throw this.broken;
+      try {
+        return f(...args);
+      } catch (error) {
+        this.broken = brokenBy(error);
+        throw this.broken;
+      }
+    };
+    return Object.fromEntries(Object.entries(exports).map(([name, it]) => [name, typeof it === 'function' ? guard(it) : it]));
+  }
   fail() {
     const at = this.c.web_error();
     const status = this.glue.zero(this.c.web_status_name(this.glue.get32(at)));
@@ -171,7 +196,7 @@ export class Engine {
       });
       return call(...pointers);
     } finally {
-      for (const at of places) this.c.free(at);
+      if (!this.broken) for (const at of places) this.c.free(at);
     }
   }
   /* One after another; an error is its caller's alone. */
@@ -231,6 +256,7 @@ export class Engine {
     };
     const bytes = await whole(from);
     const extra = config ? await whole(config) : null;
+    this.check(options.signal);
     this.tokenizer = this.good(this.with([bytes, extra], (at, also) =>
       this.c.web_tokenizer_open(at, bytes.length, also, extra?.length ?? 0)));
     const kind = this.glue.zero(this.c.web_tokenizer_describe(this.tokenizer));
@@ -269,7 +295,7 @@ export class Engine {
     try {
       await this.finish(() => this.c.web_method_poll(handle), signal, onProgress);
     } catch (error) {
-      if (!this.disposed) this.c.web_method_close(handle);
+      if (!this.disposed && !this.broken) this.c.web_method_close(handle);
       throw error;
     }
     const language = !!this.c.web_method_describe(handle);
@@ -315,6 +341,7 @@ export class Engine {
       this.check(signal);
       this.needMethod(method);
       const m = await this.method(method, signal);
+      this.check(signal);
       m.state ??= this.good(this.c.web_state_open(m.handle));
       inOrder(inputs, method, m.inputs.length).forEach((value, i) => this.setInput(m, i, value));
       this.good(this.c.web_state_begin(m.state), -1);
@@ -324,7 +351,7 @@ export class Engine {
           this.check(signal);
         }
       } catch (error) {
-        if (!this.disposed) this.c.web_state_cancel(m.state);
+        if (!this.disposed && !this.broken) this.c.web_state_cancel(m.state);
         throw error;
       }
       return m.outputs.map((_, i) => this.output(m, i));
@@ -427,7 +454,9 @@ export class Engine {
     const texts = stops.map((text) => this.hold(`${text}\0`));
     const list = this.hold(new Uint32Array(texts));
     const given = this.hold(Int32Array.from(ids));
-    const onAbort = () => this.c.web_session_cancel(session);
+    const onAbort = () => {
+      if (!this.disposed) this.c.web_session_cancel(session);
+    };
     signal?.addEventListener('abort', onAbort);
     this.listener = {
       text: (text, id) => {
@@ -435,7 +464,7 @@ export class Engine {
         return 1;
       },
       prompt: (done, all) => {
-        onPrompt?.(done, all);
+        queueMicrotask(() => onPrompt?.(done, all));
         return 1;
       },
     };
@@ -458,7 +487,7 @@ export class Engine {
     } finally {
       signal?.removeEventListener('abort', onAbort);
       this.listener = null;
-      if (!this.disposed) for (const at of [...texts, list, given]) this.c.free(at);
+      if (!this.disposed && !this.broken) for (const at of [...texts, list, given]) this.c.free(at);
     }
   }
   hold(value) {
@@ -501,7 +530,7 @@ export class Engine {
   }
 
   stats() {
-    const state = this.session ? this.c.web_session_state(this.session) : Object.values(this.methods ?? {}).find((m) => m.state)?.state;
+    const state = this.broken ? 0 : this.session ? this.c.web_session_state(this.session) : Object.values(this.methods ?? {}).find((m) => m.state)?.state;
     const stats = { heapBytes: this.glue.memory.buffer.byteLength, generation: this.last ?? null, glue: { ...this.glue.stats } };
     if (!state) return stats;
     this.c.web_state_stats(state);
@@ -514,6 +543,15 @@ export class Engine {
   dispose() {
     if (this.disposed) return;
     this.disposed = true;
+    try {
+      if (!this.broken) this.close();
+    } finally {
+      this.glue.detach();
+      this.c = this.listener = null;
+      for (const file of this.files ?? []) file.close?.();
+    }
+  }
+  close() {
     if (this.session) this.c.web_session_close(this.session);
     for (const m of Object.values(this.methods ?? {})) {
       if (m.state) this.c.web_state_close(m.state);
@@ -523,6 +561,5 @@ export class Engine {
     if (this.model) this.c.web_model_close(this.model);
     if (this.device) this.c.web_device_close(this.device);
     if (this.piece) this.c.free(this.piece);
-    for (const file of this.files ?? []) file.close?.();
   }
 }

@@ -82,7 +82,7 @@ const char *web_device_describe(const sconce_device *device) {
 
 /* ---- model and method ------------------------------------------------------------------------ */
 
-enum { FILES_MAX = 64 };
+enum { DATA_FILES_MAX = 64 };
 
 sconce_model *EXPORT(web_model_begin)(sconce_device *device, const double *sizes, uint32_t n);
 int EXPORT(web_model_poll)(sconce_model *model);
@@ -102,11 +102,15 @@ const sconce_tensor *EXPORT(web_method_tensor)(const sconce_method *method, int 
 /* The first size is the program's, the others those of data files. */
 sconce_model *web_model_begin(sconce_device *device, const double *sizes, uint32_t n) {
   sconce_model *model = NULL;
-  sconce_file files[FILES_MAX] = {0};
-  for (uint32_t i = 0; i < n && i < FILES_MAX; i++) files[i].size = (uint64_t)sizes[i];
-  sconce_model_desc desc = {.program = files[0],
-                            .data_files = files + 1,
-                            .n_data_files = n && n <= FILES_MAX ? n - 1 : 0};
+  sconce_file files[1 + DATA_FILES_MAX] = {0};
+  if (n > 1 + DATA_FILES_MAX) {
+    last.status = SCONCE_BAD_ARGUMENT;
+    snprintf(last.text, sizeof last.text, "%u data files, at most %u can be given", n - 1,
+             DATA_FILES_MAX);
+    return NULL;
+  }
+  for (uint32_t i = 0; i < n; i++) files[i].size = (uint64_t)sizes[i];
+  sconce_model_desc desc = {.program = files[0], .data_files = files + 1, .n_data_files = n - 1};
   return sconce_model_begin(&model, device, &desc, &last) == SCONCE_OK ? model : NULL;
 }
 

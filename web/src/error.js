@@ -6,6 +6,7 @@ const ADVICE = {
   'out of memory': 'Close other tabs, or take a smaller model.',
   'out of GPU memory': 'Close other tabs that use the GPU, or take a smaller model or a shorter context.',
   'device lost': 'The GPU was reset or taken away. Load the model again.',
+  'internal error': 'Load the model again. If it comes again, it is an error of the library.',
   'I/O error': 'Check the connection, and load again: what has arrived is kept.',
 };
 
@@ -31,9 +32,9 @@ export function pack(error) {
   return { kind: error?.name === 'AbortError' ? 'abort' : 'other', name: error?.name, message: error?.message ?? String(error) };
 }
 
-export function unpack(packed) {
+export function unpack(packed, signal) {
   if (packed.kind === 'sconce') return new SconceError(packed.status, packed.message, { advice: packed.advice });
-  if (packed.kind === 'abort') return new DOMException(packed.message, 'AbortError');
+  if (packed.kind === 'abort') return aborted(signal);
   const error = new Error(packed.message);
   if (packed.name) error.name = packed.name;
   return error;

@@ -5,15 +5,22 @@
  * call back when the module polls (InstanceProcessEvents), never in between; an instance that was
  * released calls nobody. Views are made anew for every access that may follow a growth of memory. */
 import { SconceError } from './error.js';
-import { layout as L } from './layout.js';
+import { layout as L, numbers as N } from './layout.js';
 
-const FEATURES = { 'timestamp-query': 9, 'shader-f16': 11, subgroups: 18 };
+const FEATURES = { 'timestamp-query': N.WGPUFeatureName.TimestampQuery, 'shader-f16': N.WGPUFeatureName.ShaderF16, subgroups: N.WGPUFeatureName.Subgroups };
 const LIMITS = Object.keys(L.WGPULimits).filter((name) => name !== 'sizeof');
 const WIDE = new Set(['maxUniformBufferBindingSize', 'maxStorageBufferBindingSize', 'maxBufferSize']);
 /* Of what compute needs a device is asked for all that the adapter has. */
 const ASKED = LIMITS.filter((name) => /Compute|Buffer(Size|sPer|Binding|Offset)|BindingSize/.test(name) &&
   !/Vertex|Dynamic/.test(name));
-const BINDINGS = { 2: 'uniform', 3: 'storage', 4: 'read-only-storage' };
+const BINDINGS = {
+  [N.WGPUBufferBindingType.Uniform]: 'uniform', [N.WGPUBufferBindingType.Storage]: 'storage',
+  [N.WGPUBufferBindingType.ReadOnlyStorage]: 'read-only-storage',
+};
+const FILTERS = {
+  [N.WGPUErrorFilter.Validation]: 'validation', [N.WGPUErrorFilter.OutOfMemory]: 'out-of-memory', [N.WGPUErrorFilter.Internal]: 'internal',
+};
+const POWER = { [N.WGPUPowerPreference.LowPower]: 'low-power', [N.WGPUPowerPreference.HighPerformance]: 'high-performance' };
 const SOFTWARE = /swiftshader|llvmpipe|lavapipe|basic render|software/i;
 const STRLEN = 0xffffffff;
 const NUDGE_MS = 4;
@@ -39,6 +46,12 @@ export class Glue {
     this.exports = exports;
     this.memory = exports.memory;
     this.table = exports.__indirect_function_table;
+  }
+  /* Nothing of the module stays; answers that are still to come find no instance. */
+  detach() {
+    for (const device of this.devices) device.destroy();
+    for (const instance of this.instances) instance.released = true;
+    this.exports = this.memory = this.table = this.heap = this.all = this.half = this.onLost = null;
   }
 
   imports() {
@@ -211,15 +224,16 @@ export class Glue {
   wgpuInstanceRequestAdapter(handle, at, info) {
     const S = L.WGPURequestAdapterOptions;
     const options = {};
-    const power = this.get32(at + S.powerPreference);
-    if (power) options.powerPreference = power === 1 ? 'low-power' : 'high-performance';
+    const power = POWER[this.get32(at + S.powerPreference)];
+    if (power) options.powerPreference = power;
     if (this.get32(at + S.forceFallbackAdapter)) options.forceFallbackAdapter = true;
     const instance = this.objects[handle];
     const to = this.callback(info);
+    const { Success, Unavailable } = N.WGPURequestAdapterStatus;
     const asked = this.gpu ? this.gpu.requestAdapter(options) : Promise.resolve(null);
     return this.later(instance, asked, (adapter, error) => {
       const object = adapter && { adapter, instance };
-      this.call(to, [object ? 1 : 3, object ? this.add(object) : 0], error?.message);
+      this.call(to, [object ? Success : Unavailable, object ? this.add(object) : 0], error?.message);
     });
   }
   wgpuAdapterGetFeatures(handle, at) {
@@ -245,14 +259,14 @@ export class Glue {
     this.put(at + S.device, device || description || [vendor, architecture].filter(Boolean).join(' ') || 'a GPU');
     this.put(at + S.description, description);
     const software = info.isFallbackAdapter || adapter.isFallbackAdapter || SOFTWARE.test(text.join(' '));
-    this.set32(at + S.backendType, 2);
-    this.set32(at + S.adapterType, software ? 3 : 4);
+    this.set32(at + S.backendType, N.WGPUBackendType.WebGPU);
+    this.set32(at + S.adapterType, software ? N.WGPUAdapterType.CPU : N.WGPUAdapterType.Unknown);
     let sum = 0; /* tells adapters apart */
     for (const c of text.join('|') + !!software) sum = (Math.imul(sum, 31) + c.charCodeAt(0)) >>> 0;
     this.set32(at + S.deviceID, sum);
     this.set32(at + S.subgroupMinSize, info.subgroupMinSize ?? 0);
     this.set32(at + S.subgroupMaxSize, info.subgroupMaxSize ?? 0);
-    return 1;
+    return N.WGPUStatus.Success;
   }
   wgpuAdapterInfoFreeMembers(at) {
     const S = L.WGPUAdapterInfo;
@@ -265,7 +279,7 @@ export class Glue {
       this.set32(at + L.WGPULimits[name], value);
       if (WIDE.has(name)) this.set32(at + L.WGPULimits[name] + 4, Math.floor(value / 2 ** 32));
     }
-    return 1;
+    return N.WGPUStatus.Success;
   }
   wgpuAdapterRelease(handle) {
     this.release(handle);
@@ -277,6 +291,7 @@ export class Glue {
     const S = L.WGPUDeviceDescriptor;
     const { adapter, instance } = this.objects[handle];
     const to = this.callback(info);
+    const { Success, Error: Failed } = N.WGPURequestDeviceStatus;
     const wanted = [];
     const list = this.get32(at + S.requiredFeatures);
     for (let i = 0; i < this.get32(at + S.requiredFeatureCount); i++) wanted.push(this.get32(list + 4 * i));
@@ -300,14 +315,16 @@ export class Glue {
     };
     return this.later(instance, asked, (device, error) => {
       if (device) this.watch(instance, device, lost, uncaptured);
-      this.call(to, [device ? 1 : 3, device ? this.add({ device, instance }) : 0], error?.message);
+      this.call(to, [device ? Success : Failed, device ? this.add({ device, instance }) : 0], error?.message);
     });
   }
   watch(instance, device, lost, uncaptured) {
     device.lost?.then((info) => {
       this.devices.delete(device);
-      if (!instance.released && info.reason !== 'destroyed') this.onLost?.(info.message);
-      this.arrive(instance, () => this.call(lost, [0, info.reason === 'destroyed' ? 2 : 1], info.message));
+      const { Unknown, Destroyed } = N.WGPUDeviceLostReason;
+      const reason = info.reason === 'destroyed' ? Destroyed : Unknown;
+      if (!instance.released && reason !== Destroyed) this.onLost?.(info.message);
+      this.arrive(instance, () => this.call(lost, [0, reason], info.message));
     });
     device.addEventListener?.('uncapturederror', (event) => {
       event.preventDefault?.();
@@ -328,13 +345,14 @@ export class Glue {
     this.release(handle);
   }
   wgpuDevicePushErrorScope(handle, filter) {
-    this.objects[handle].device.pushErrorScope(filter === 1 ? 'validation' : filter === 2 ? 'out-of-memory' : 'internal');
+    this.objects[handle].device.pushErrorScope(FILTERS[filter]);
   }
   wgpuDevicePopErrorScope(handle, info) {
     const { device, instance } = this.objects[handle];
     const to = this.callback(info);
+    const { Success, Error: Failed } = N.WGPUPopErrorScopeStatus;
     return this.later(instance, device.popErrorScope(), (found, failed) =>
-      this.call(to, failed ? [3, 1] : [1, found ? kindOf(found) : 1], (failed ?? found)?.message));
+      this.call(to, [failed ? Failed : Success, kindOf(found)], (failed ?? found)?.message));
   }
 
   /* ---- what a device makes ---- */
@@ -406,8 +424,11 @@ export class Glue {
   wgpuDeviceCreateComputePipelineAsync(handle, at, info) {
     const { device, instance } = this.objects[handle];
     const to = this.callback(info);
-    return this.later(instance, device.createComputePipelineAsync(this.pipeline(at)), (pipeline, error) =>
-      this.call(to, [pipeline ? 1 : error.reason === 'internal' ? 4 : 3, pipeline ? this.add(pipeline) : 0], error?.message));
+    const { Success, InternalError, ValidationError } = N.WGPUCreatePipelineAsyncStatus;
+    return this.later(instance, device.createComputePipelineAsync(this.pipeline(at)), (pipeline, error) => {
+      const status = pipeline ? Success : error.reason === 'internal' ? InternalError : ValidationError;
+      this.call(to, [status, pipeline ? this.add(pipeline) : 0], error?.message);
+    });
   }
   wgpuDeviceCreateQuerySet(handle, at) {
     const S = L.WGPUQuerySetDescriptor;
@@ -428,8 +449,9 @@ export class Glue {
   wgpuBufferMapAsync(handle, mode, offset, size, info) {
     const { buffer, instance } = this.objects[handle];
     const to = this.callback(info);
+    const { Success, Aborted, Error: Failed } = N.WGPUMapAsyncStatus;
     return this.later(instance, buffer.mapAsync(Number(mode), offset >>> 0, size >>> 0), (_, error) =>
-      this.call(to, [!error ? 1 : error.name === 'AbortError' ? 4 : 3], error?.message));
+      this.call(to, [!error ? Success : error.name === 'AbortError' ? Aborted : Failed], error?.message));
   }
   /* The module cannot see the range itself: it gets a copy. */
   wgpuBufferGetConstMappedRange(handle, offset, size) {
@@ -477,7 +499,8 @@ export class Glue {
   wgpuQueueOnSubmittedWorkDone(handle, info) {
     const { queue, instance } = this.objects[handle];
     const to = this.callback(info);
-    return this.later(instance, queue.onSubmittedWorkDone(), (_, error) => this.call(to, [error ? 3 : 1], error?.message));
+    const { Success, Error: Failed } = N.WGPUQueueWorkDoneStatus;
+    return this.later(instance, queue.onSubmittedWorkDone(), (_, error) => this.call(to, [error ? Failed : Success], error?.message));
   }
   wgpuCommandEncoderBeginComputePass(handle, at) {
     const T = L.WGPUPassTimestampWrites;
@@ -528,7 +551,9 @@ for (const kind of ['Queue', 'BindGroup', 'BindGroupLayout', 'PipelineLayout', '
 
 /* WGPUErrorType of a GPUError; names differ in Node, where the classes may not be global. */
 function kindOf(error) {
+  const { NoError, Validation, OutOfMemory, Internal } = N.WGPUErrorType;
   const name = error?.constructor?.name ?? '';
-  if (/OutOfMemory/.test(name)) return 3;
-  return /Internal/.test(name) ? 4 : 2;
+  if (!error) return NoError;
+  if (/OutOfMemory/.test(name)) return OutOfMemory;
+  return /Internal/.test(name) ? Internal : Validation;
 }

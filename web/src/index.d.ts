@@ -7,7 +7,7 @@ export type TypedArray = Uint8Array | Int8Array | Int16Array | Uint16Array | Int
 
 export type Status =
   | 'bad argument' | 'bad file' | 'bad graph' | 'unsupported' | 'out of memory' | 'out of GPU memory' | 'no device'
-  | 'GPU error' | 'device lost' | 'I/O error' | 'cancelled' | 'wrong result';
+  | 'GPU error' | 'device lost' | 'I/O error' | 'cancelled' | 'wrong result' | 'internal error';
 
 export class SconceError extends Error {
   readonly status: Status;
@@ -170,7 +170,7 @@ export class Model {
   /** What it shares with the last call's beginning is not computed again. */
   chat(messages: Message[], options?: ChatOptions): Generation;
   /** Inputs in the method's order, or by number: {x0, x1}; {x} where there is one. */
-  run(inputs: Input[] | Record<`x${number}` | 'x', Input>, options?: { method?: string; signal?: AbortSignal }): Promise<Tensor[]>;
+  run(inputs: Input[] | { x: Input } | { [name: `x${number}`]: Input }, options?: { method?: string; signal?: AbortSignal }): Promise<Tensor[]>;
   open(method: string, options?: { signal?: AbortSignal; onProgress?(progress: Progress): void }): Promise<MethodInfo>;
   tokenize(text: string, options?: { bos?: boolean; special?: boolean }): Promise<number[]>;
   detokenize(ids: Iterable<number>): Promise<string>;

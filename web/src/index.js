@@ -33,7 +33,7 @@ class Remote {
     if (event) return waiting.events[event]?.(value);
     this.calls.delete(call);
     if (stats) this.latest = stats;
-    if (error) waiting.reject(unpack(error));
+    if (error) waiting.reject(unpack(error, waiting.signal));
     else waiting.resolve(value);
   }
   call(name, args, { signal, ...events } = {}) {
@@ -42,7 +42,7 @@ class Remote {
     const call = this.next++;
     const abort = () => this.worker.postMessage({ call, name: 'abort' });
     signal?.addEventListener('abort', abort);
-    const done = new Promise((resolve, reject) => this.calls.set(call, { resolve, reject, events }));
+    const done = new Promise((resolve, reject) => this.calls.set(call, { resolve, reject, events, signal }));
     try {
       this.worker.postMessage({ call, name, args });
     } catch (error) {

@@ -1,4 +1,4 @@
-/* Where fields lie in the structs of webgpu.h on wasm32, and how long the structs are.
+/* Where fields lie in the structs of webgpu.h on wasm32, how long the structs are, and its numbers.
  *
  * The one list: web/layout.py turns it into assertions that are compiled with every build, so a
  * header that says otherwise does not build. */
@@ -60,4 +60,27 @@ export const layout = {
   WGPUPassTimestampWrites: {
     querySet: 4, beginningOfPassWriteIndex: 8, endOfPassWriteIndex: 12, sizeof: 16,
   },
+};
+
+/* Those of flags are JavaScript's own too: they pass as they are. */
+export const numbers = {
+  WGPUStatus: { Success: 1 },
+  WGPUPowerPreference: { LowPower: 1, HighPerformance: 2 },
+  WGPUBackendType: { WebGPU: 2 },
+  WGPUAdapterType: { CPU: 3, Unknown: 4 },
+  WGPUFeatureName: { TimestampQuery: 9, ShaderF16: 11, Subgroups: 18 },
+  WGPUErrorFilter: { Validation: 1, OutOfMemory: 2, Internal: 3 },
+  WGPUErrorType: { NoError: 1, Validation: 2, OutOfMemory: 3, Internal: 4 },
+  WGPUDeviceLostReason: { Unknown: 1, Destroyed: 2 },
+  WGPUBufferBindingType: { Uniform: 2, Storage: 3, ReadOnlyStorage: 4 },
+  WGPURequestAdapterStatus: { Success: 1, Unavailable: 3 },
+  WGPURequestDeviceStatus: { Success: 1, Error: 3 },
+  WGPUPopErrorScopeStatus: { Success: 1, Error: 3 },
+  WGPUCreatePipelineAsyncStatus: { Success: 1, ValidationError: 3, InternalError: 4 },
+  WGPUMapAsyncStatus: { Success: 1, Error: 3, Aborted: 4 },
+  WGPUQueueWorkDoneStatus: { Success: 1, Error: 3 },
+  WGPUQueryType: { Timestamp: 2 },
+  WGPUBufferUsage: { MapRead: 1, CopySrc: 4, CopyDst: 8, Uniform: 64, Storage: 128, QueryResolve: 512 },
+  WGPUShaderStage: { Compute: 4 },
+  WGPUMapMode: { Read: 1 },
 };

@@ -10,6 +10,7 @@ import * as browsers from './browsers.mjs';
 import { testBig } from './big.mjs';
 import { testBundles } from './bundle.mjs';
 import { onThePage } from './demo.mjs';
+import { testFaults } from './faults.mjs';
 import { SHARED, casesInNode, testCases } from './fixtures.mjs';
 
 const { ROOT } = browsers;
@@ -51,11 +52,13 @@ function checkToy({ outputs, wrong }) {
   assert.match(said[2][2], /no method 'backward'/);
   assert.deepEqual(said[3].slice(0, 2), [true, 'bad argument']);
   assert.match(said[3][2], /tokenizer/);
+  assert.deepEqual([wrong[4].name, wrong[4].message], ['RangeError', 'of the caller']);
 }
 
 function checkFiles(out) {
   assert.equal(out.buffer, out.blob);
   assert.equal(out.file, out.view);
+  assert.equal(out.handle, out.view);
   for (const name of ['garbage', 'cut', 'empty', 'tokenizer']) assert.equal(out[name]?.status, 'bad file', `${name}: ${JSON.stringify(out[name])}`);
   assert.ok(out.garbage.advice, 'a wrong file comes with a way on');
   assert.equal(out.missing.status, 'I/O error');
@@ -132,7 +135,8 @@ async function inNode() {
     }
     const bad = async (work) => work().then(() => null, (e) => ({ sconce: e instanceof SconceError, status: e.status, message: e.message }));
     const wrong = [await bad(() => model.run([[1, 2]])), await bad(() => model.run([[1, 2, 3, 4, 5, 6, 7, 8], [0]])),
-      await bad(() => model.run([[1], [0]], { method: 'backward' })), await bad(() => model.generate('x').text())];
+      await bad(() => model.run([[1], [0]], { method: 'backward' })), await bad(() => model.generate('x').text()),
+      await model.run([[1], [0]], { signal: AbortSignal.abort(new RangeError('of the caller')) }).catch((e) => e)];
     checkToy({ outputs, wrong });
     await model.dispose();
   });
@@ -223,16 +227,6 @@ async function inNode() {
     await model.dispose();
   });
 
-  await test('node: dispose gives every object back, ten times over', async () => {
-    for (let i = 0; i < 10; i++) {
-      const engine = await Engine.create({ gpu });
-      await engine.load(toyFile);
-      await engine.run([[1], [0]]);
-      engine.dispose();
-      assert.equal(engine.glue.alive, 0);
-    }
-  });
-
   await test('node: calls create nothing once each shape was seen', async () => {
     const engine = await Engine.create({ gpu });
     await engine.load(toyFile);
@@ -248,47 +242,7 @@ async function inNode() {
     return `${promises} promises a call`;
   });
 
-  await test('node: a lost device fails the call and says so', async () => {
-    const devices = [];
-    const spy = { requestAdapter: async (options) => {
-      const adapter = await gpu.requestAdapter(options);
-      if (!adapter) return null;
-      return { features: adapter.features, limits: adapter.limits, info: adapter.info, requestDevice: async (d) => {
-        devices.push(await adapter.requestDevice(d));
-        return devices.at(-1);
-      } };
-    } };
-    const model = await Sconce.load(toyFile, { gpu: spy });
-    devices[0].destroy();
-    await devices[0].lost;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    const seen = [];
-    for (let i = 0; i < 3; i++) await model.run([[1], [0]]).catch((e) => seen.push(e));
-    assert.equal(seen.at(-1)?.status, 'device lost', seen.map(String).join('; '));
-    assert.ok(seen.at(-1).advice);
-    await model.dispose();
-  });
-
-  await test('node: no memory on the device is the load\'s error', async () => {
-    const tight = { requestAdapter: async (options) => {
-      const adapter = await gpu.requestAdapter(options);
-      if (!adapter) return null;
-      return { features: adapter.features, limits: adapter.limits, info: adapter.info, requestDevice: async (d) => {
-        const device = await adapter.requestDevice(d);
-        const create = device.createBuffer.bind(device);
-        let n = 0;
-        device.createBuffer = (desc) => {
-          if (n++ > 2) throw new RangeError('too large');
-          return create(desc);
-        };
-        return device;
-      } };
-    } };
-    const error = await Sconce.load(toyFile, { gpu: tight }).then(() => null, (e) => e);
-    assert.equal(error?.status, 'out of GPU memory', String(error));
-    assert.ok(error.advice);
-  });
-
+  await testFaults(test, { gpu, Sconce, Engine, toyFile, refuses });
   await test('node: without a GPU there is a reason', async () => {
     const none = await Sconce.load(toyFile, { gpu: { requestAdapter: async () => null } }).then(() => null, (e) => e);
     assert.equal(none?.status, 'no device');

@@ -1,5 +1,5 @@
 /* The package as others get it: packed by npm, installed into empty projects, built by Vite and by webpack, run in
- * Chromium. */
+ * Chromium; and its types, as TypeScript sees them. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -55,12 +55,25 @@ async function webpack(place) {
   return out;
 }
 
+/* types.ts is compiled; each of its lines that must not compile says so. */
+function compileTypes(place) {
+  fs.copyFileSync(path.join(ROOT, 'web/test/types.ts'), path.join(place, 'types.ts'));
+  const compiler = path.join(DEPS, 'node_modules/typescript/bin/tsc');
+  const options = ['--noEmit', '--strict', '--target', 'es2022', '--module', 'esnext', '--moduleResolution', 'bundler', '--lib', 'es2022,dom'];
+  try {
+    execFileSync(process.execPath, [compiler, ...options, 'types.ts'], { cwd: place });
+  } catch (error) {
+    assert.fail(`${error.stdout}`);
+  }
+}
+
 /* `check(outputs)` compares what the toy model gave for `calls`. */
 export async function testBundles(test, calls, check) {
   if (!fs.existsSync(path.join(DEPS, 'done'))) return console.log('skip bundles: sh tools/setup.sh bundlers');
   fs.rmSync(WORK, { recursive: true, force: true });
   fs.mkdirSync(WORK, { recursive: true });
   const tarball = path.join(WORK, npm(path.join(ROOT, 'build/web/package'), 'pack', '--pack-destination', WORK).split('\n').at(-1));
+  await test('bundle: its types are what a program uses', () => compileTypes(project('types', tarball)));
   const browser = await browsers.chromium();
   for (const [name, build] of Object.entries({ vite, webpack })) {
     await test(`bundle: installed from its tarball, built by ${name}`, async () => {

@@ -77,6 +77,10 @@ export async function toy({ calls, worker = true }) {
     await failure(() => model.run([[1], [0]], { method: 'backward' })),
     await failure(() => model.generate('x').text()),
   ];
+  const control = new AbortController();
+  const aborted = failure(() => model.run([[1], [0]], { signal: control.signal }));
+  control.abort(new RangeError('of the caller'));
+  wrong.push(await aborted);
   await model.dispose();
   return { outputs, wrong };
 }
@@ -90,6 +94,13 @@ export async function files({ worker = true } = {}) {
     out[name] = Object.keys(model.methods).length;
     await model.dispose();
   }
+  const handle = await (await navigator.storage.getDirectory()).getFileHandle('toy.pte', { create: true });
+  const stream = await handle.createWritable();
+  await stream.write(bytes);
+  await stream.close();
+  const picked = await Sconce.load(handle, { worker });
+  out.handle = Object.keys(picked.methods).length;
+  await picked.dispose();
   out.garbage = await failure(() => Sconce.load(new Uint8Array(5000).fill(7), { worker }));
   out.cut = await failure(() => Sconce.load(bytes.slice(0, bytes.byteLength - 700), { worker }));
   out.empty = await failure(() => Sconce.load(new ArrayBuffer(0), { worker }));
