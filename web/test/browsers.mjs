@@ -1,5 +1,7 @@
 /* Headless browsers with a software device, as one interface: open a page, run a function in it. */
+import { spawn } from 'node:child_process';
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { createRequire } from 'node:module';
 
@@ -12,11 +14,25 @@ export const LOOPS = 'disable-dawn-features=use_vulkan_zero_initialize_workgroup
 
 const pageOf = (page) => ({ page, run: (f, arg) => patiently(page, f, arg), wait: (f) => opening(() => page.waitForFunction(f)) });
 
+const CHROMIUM = '/usr/bin/chromium';
+const SWIFT = ['--no-sandbox', '--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--disable-dev-shm-usage', `--${LOOPS}`];
+
+/* Chromium that nobody looks into: who does makes it keep up to 100 MB of what pages fetch. */
+export function alone(url) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'sconce-'));
+  const browser = spawn(CHROMIUM, ['--headless=new', ...SWIFT, '--no-first-run', `--user-data-dir=${folder}`, url], { stdio: 'ignore' });
+  return { close: async () => {
+    const ended = new Promise((resolve) => browser.on('exit', resolve));
+    browser.kill();
+    await ended;
+    fs.rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+  } };
+}
+
 export async function chromium(options = {}) {
   const { chromium: launcher } = require('playwright-core');
   const browser = await launcher.launch({
-    executablePath: '/usr/bin/chromium', headless: true,
-    args: ['--no-sandbox', '--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--disable-dev-shm-usage', `--${LOOPS}`, ...(options.args ?? [])],
+    executablePath: CHROMIUM, headless: true, args: [...SWIFT, ...(options.args ?? [])],
   });
   return { open: async (url, context = {}) => {
     const page = await (await browser.newContext(context)).newPage();
