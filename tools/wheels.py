@@ -33,6 +33,10 @@ PARTS = {
 LINUX_LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libgcc_s.so.1",
                    "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 
+# Ours, and those of what is in wgpu-native (tools/licenses).
+LICENCES = "BSD-3-Clause AND MIT AND Apache-2.0"
+GCC_VERSIONS = {"GCC_3.0", "GCC_3.3", "GCC_3.3.1", "GCC_4.2.0"}  # of libgcc_s.so.1; the others came later
+
 
 def fail(text):
     sys.exit(f"wheels.py: {text}")
@@ -88,8 +92,11 @@ def linux_tag(files):
         machines.add(machine)
         if libraries - LINUX_LIBRARIES:
             fail(f"{name} needs {', '.join(sorted(libraries - LINUX_LIBRARIES))}, which not every system has")
-        numbers = [re.fullmatch(r"GLIBC_(\d+)\.(\d+)(\.\d+)?", v) for v in versions]
-        newest = max([newest, *((int(n[1]), int(n[2])) for n in numbers if n)])
+        for version in sorted(versions - GCC_VERSIONS):
+            number = re.fullmatch(r"GLIBC_(\d+)\.(\d+)(\.\d+)?", version)
+            if not number:  # GLIBC_ABI_DT_RELR is one
+                fail(f"{name} needs {version}, and no tag tells so")
+            newest = max(newest, (int(number[1]), int(number[2])))
     if len(machines) != 1 or None in machines:
         fail(f"{', '.join(files)} are not for one known machine")
     return f"manylinux_{newest[0]}_{newest[1]}_{machines.pop()}"
@@ -138,11 +145,11 @@ def version():
 
 
 def metadata():
-    return f"""Metadata-Version: 2.1
+    return f"""Metadata-Version: 2.4
 Name: sconce
 Version: {version()}
 Summary: Runs ExecuTorch models on any GPU through WebGPU
-License: BSD-3-Clause
+License-Expression: {LICENCES}
 License-File: LICENSE
 License-File: LICENSE.wgpu-native
 Requires-Python: >=3.9
