@@ -89,7 +89,7 @@ _capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.p
 
 
 def _is_dense(t: _DLTensor) -> bool:
-    if not t.strides:
+    if not t.strides or 0 in t.shape[:t.ndim]:
         return True
     step = 1
     for i in reversed(range(t.ndim)):
