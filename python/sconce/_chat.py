@@ -8,14 +8,15 @@ import random
 import threading
 import time
 import weakref
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, TypeVar, Union
 
 from . import _abi
 from ._abi import Decode, Encode, Status
 from ._model import File, Model, stats_of
-from ._native import Error, Handle, address_of, lib, path_bytes, utf8
+from ._native import Error, Handle, address_of, filled, lib, path_bytes, utf8
 
 Message = Dict[str, Any]
+_Opened = TypeVar("_Opened", bound=Handle)
 
 
 # ---- tokenizers ----------------------------------------------------------------------------------
@@ -41,12 +42,14 @@ class Tokenizer(Handle):
                 desc.config, desc.config_size = address_of(views[1]), views[1].nbytes
         else:
             desc.path = path_bytes(source)
-        handle = ctypes.c_void_p()
-        lib.tokenizer_open(ctypes.byref(handle), ctypes.byref(desc))
-        del views  # borrowed during the call only
-        self._own(handle)
         self._chats: Any = weakref.WeakSet()
-        info = lib.tokenizer_describe(handle).contents
+        handle = self._own()
+        with self._lock:
+            lib.tokenizer_open(ctypes.byref(handle), ctypes.byref(desc))
+            del views  # borrowed during the call only
+            self._describe(lib.tokenizer_describe(handle).contents)
+
+    def _describe(self, info: _abi.tokenizer_info) -> None:
         self.kind: str = info.kind.decode()
         self.n_vocab: int = info.n_vocab
         self.bos: Optional[int] = info.bos if info.bos >= 0 else None
@@ -96,10 +99,13 @@ class Tokenizer(Handle):
             lib.chat_encode(self._handle, ctypes.byref(desc), ctypes.byref(ids), ctypes.byref(n))
             return ids[:n.value]
 
+    def _in_use(self) -> bool:
+        return any(not chat.closed for chat in self._chats)
+
     def close(self) -> None:
         """Gives back its memory; a chat that uses it must be closed before."""
         with self._lock:
-            if any(not chat.closed for chat in self._chats):
+            if self._in_use():
                 raise ValueError("a Chat uses this Tokenizer: close the Chat first")
             super().close()
 
@@ -134,7 +140,7 @@ def _tokenizer_beside(model: Model) -> Tokenizer:
     raise ValueError(f"there is no tokenizer beside {model.path or 'a model from memory'}: name one with tokenizer=")
 
 
-def _interruptible(call: Callable[[], None], cancel: Callable[[], None]) -> None:
+def _interruptible(call: Callable[[], None], session: int) -> None:
     """Python hears of Ctrl-C in its main thread and not before the library returns: so another one waits for that."""
     if threading.current_thread() is not threading.main_thread():
         return call()
@@ -162,13 +168,13 @@ def _interruptible(call: Callable[[], None], cancel: Callable[[], None]) -> None
         begin.set()
         if not wanted:
             raise
-        cancel()
+        lib.session_cancel(session)
         while not done.is_set():  # nobody else may use it before; another Ctrl-C changes nothing
             with contextlib.suppress(KeyboardInterrupt):
                 done.wait(0.05)
-        if not failed:  # it was done before, and the next one would be cancelled in its place
-            with contextlib.suppress(Error):
-                call()
+        if not any(isinstance(why, Error) and why.status is Status.CANCELLED for why in failed):
+            with contextlib.suppress(Error):  # it had ended before: what is cancelled now is this, and no later prompt
+                lib.session_next(session, ctypes.byref(_abi.choice()))
         raise
     if failed:
         raise failed[0]
@@ -199,8 +205,10 @@ class Answer(Iterator[str]):
 
     def __init__(self, chat: "Chat", ids: Sequence[int], max_new: int, stop: Union[None, str, Sequence[str]],
                  ignore_end: bool):
+        if max_new < 0:
+            raise ValueError(f"max_new is {max_new}, expected 0 or more")
         self.text = ""
-        self.result: Optional[Result] = None
+        self._ended: Optional[str] = None  # how
         self._chat, self._ids, self._max_new, self._ignore_end = chat, list(ids), max_new, ignore_end
         self._stops = [s for s in ([stop] if isinstance(stop, str) else stop or ()) if s]
         self._held = ""  # text that may yet become a stop string
@@ -211,12 +219,19 @@ class Answer(Iterator[str]):
         flags = 0 if self._ids and self._ids[-1] == chat.tokenizer.bos else Decode.CONTINUES
         self._stream = _abi.stream(tokenizer=chat.tokenizer._handle, flags=flags)
 
+    @property
+    def result(self) -> Optional[Result]:
+        """How it ended, as a :class:`sconce.Result`; None before that."""
+        if self._ended is None:
+            return None
+        return Result(self._ended, len(self._ids), self._reused, self._n_new, *self._seconds)
+
     def __iter__(self) -> "Answer":
         return self
 
     def __next__(self) -> str:
         piece = ""
-        while not piece and self.result is None:
+        while not piece and self._ended is None:
             start = time.perf_counter()
             which = int(self._prompted == len(self._ids))
             try:
@@ -251,7 +266,7 @@ class Answer(Iterator[str]):
             return self._finish("end")
         self._n_new += 1
         shown = self._show(chat._push(self._stream, token))
-        return shown + self._finish("context") if full and self.result is None else shown
+        return shown + self._finish("context") if full and self._ended is None else shown
 
     def _show(self, text: str) -> str:
         """What of the text is no stop string, nor may become one."""
@@ -273,8 +288,8 @@ class Answer(Iterator[str]):
         return shown
 
     def _end(self, why: str) -> None:
-        if self.result is None:
-            self.result = Result(why, len(self._ids), self._reused, self._n_new, *self._seconds)
+        if self._ended is None:
+            self._ended = why
 
     def read(self) -> str:
         """Waits for the end and returns the whole text."""
@@ -299,14 +314,15 @@ class Answer(Iterator[str]):
         print()
 
     def __repr__(self) -> str:
-        state = "under way" if self.result is None else self.result.stop
-        return f"<sconce.Answer {self.text!r}, {state}>"
+        return f"<sconce.Answer {self.text!r}, {self._ended or 'under way'}>"
 
 
 class Reply(Answer):
-    """An answer that becomes a message of the conversation when it has ended."""
+    """An answer that becomes a message of the conversation when it has ended. Where it failed or was stopped before its
+    first token, the conversation is what it was before the question."""
 
     _asked: Optional[List[Message]] = None  # the conversation that waits for it
+    _before: List[Message]
 
     def __next__(self) -> str:
         try:
@@ -319,9 +335,13 @@ class Reply(Answer):
         self._add()
 
     def _add(self) -> None:
-        if self.result is not None and self._asked is not None:
-            self._asked.append({"role": "assistant", "content": self.text})
-            self._asked = None
+        if self._ended is None or self._asked is None:
+            return
+        asked, self._asked = self._asked, None
+        if self._n_new or self._ended != "caller":
+            asked.append({"role": "assistant", "content": self.text})
+        elif self._chat.messages is asked:
+            self._chat.messages = self._before
 
     def __del__(self) -> None:
         if self._asked is not None:
@@ -343,7 +363,8 @@ class Chat(Handle):
             print(piece, end="", flush=True)
         print(chat.send("What is the capital of France?").read())
 
-    Many chats can share a model: its weights are on the device once. A chat is for one thread at a time.
+    Many chats can share a model: its weights are on the device once. A chat is for one thread at a time. Closing it
+    closes the model and the tokenizer, too, where it opened them itself.
     """
 
     _closed_by = "session_close"
@@ -352,10 +373,11 @@ class Chat(Handle):
                  method: str = "forward", temperature: float = 0.8, top_k: int = 0, top_p: float = 0.95,
                  min_p: float = 0.0, repetition_penalty: float = 1.0, seed: Optional[int] = None,
                  system: Optional[str] = None):
-        self.model = model if isinstance(model, Model) else Model(model)
+        self._opened: List[Handle] = []  # what goes with it
+        self.model = model if isinstance(model, Model) else self._opens(Model(model))
         if tokenizer is None:
-            tokenizer = _tokenizer_beside(self.model)
-        self.tokenizer = tokenizer if isinstance(tokenizer, Tokenizer) else Tokenizer(tokenizer)
+            tokenizer = self._opens(_tokenizer_beside(self.model))
+        self.tokenizer = tokenizer if isinstance(tokenizer, Tokenizer) else self._opens(Tokenizer(tokenizer))
         self._method = self.model.method(method)  # opened with progress, and kept open
         self._settings = dict(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
                               repetition_penalty=repetition_penalty)
@@ -367,18 +389,23 @@ class Chat(Handle):
         self._forget_messages()
         # Where the device is the CPU, drawing there costs more than the wait for the host.
         software = self.model.device.info.type == "software"
-        desc = _abi.session_desc(model=self.model._handle, method=utf8(method), tokenizer=self.tokenizer._handle,
-                                 sampler=self._sampler({}, seed), host_chooses=software and temperature > 0)
-        handle = ctypes.c_void_p()
-        lib.session_open(ctypes.byref(handle), ctypes.byref(desc))
-        self._own(handle, (self.tokenizer, self.model._alive))
-        self.tokenizer._chats.add(self)
-        self._info = lib.session_describe(handle).contents  # valid until close
-        self._ends = self._program_ends()
+        sampler = self._sampler({}, seed)
+        handle = self._own((self.tokenizer, self.model._alive))
+        with self._lock, self.model._lock, self.tokenizer._lock:
+            desc = _abi.session_desc(model=self.model._handle, method=utf8(method), tokenizer=self.tokenizer._handle,
+                                     sampler=sampler, host_chooses=software and temperature > 0)
+            lib.session_open(ctypes.byref(handle), ctypes.byref(desc))
+            self.tokenizer._chats.add(self)
+            self._info = lib.session_describe(handle).contents  # valid until close
+            self._ends = self._program_ends()
+
+    def _opens(self, thing: _Opened) -> _Opened:
+        self._opened.append(thing)
+        return thing
 
     def _sampler(self, changes: Dict[str, Any], seed: Optional[int]) -> _abi.sampler_desc:
         settings = {**self._settings, **{k: v for k, v in changes.items() if v is not None}}
-        return _abi.sampler_desc(seed=random.getrandbits(53) if seed is None else seed, **settings)
+        return filled(_abi.sampler_desc, seed=random.getrandbits(53) if seed is None else seed, **settings)
 
     def generate(self, prompt: Union[str, Sequence[int]], *, max_new: int = 0, stop: Union[None, str, Sequence[str]] = (),
                  temperature: Optional[float] = None, top_k: Optional[int] = None, top_p: Optional[float] = None,
@@ -402,7 +429,8 @@ class Chat(Handle):
              seed: Optional[int] = None) -> Answer:
         """The assistant's answer. A text is the user's next message; a list of messages, ``{"role": …, "content": …}``
         and whatever else the template knows, is the whole conversation from now on. The answer is added to
-        :attr:`messages` when it has ended, however it ended.
+        :attr:`messages` when it has ended, however it ended; where no token came, since it failed or was stopped, they
+        are what they were before.
 
         The conversation is written by the model's own template, else by ``family``'s rules ("chatml", "smollm2",
         "llama3", "llama2", "plain") or a ``template`` in Jinja. ``tools`` is a list of what the model may call, as
@@ -416,7 +444,7 @@ class Chat(Handle):
         reply = Reply(self, ids, max_new, stop, False)
         self._begin(reply, seed, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
                     repetition_penalty=repetition_penalty)
-        self.messages = reply._asked = asked
+        reply._before, reply._asked, self.messages = self.messages, asked, asked
         return reply
 
     def _begin(self, answer: Answer, seed: Optional[int], **changes: Any) -> Answer:
@@ -465,7 +493,8 @@ class Chat(Handle):
         if len(ids) > self.context:
             n = len(ids)  # the library says what is wrong
         wanted = _ids(ids[:n])
-        _interruptible(lambda: lib.session_prompt(self._handle, wanted, n, None, None), lambda: lib.session_cancel(self._handle))
+        session = self._handle
+        _interruptible(lambda: lib.session_prompt(session, wanted, n, None, None), session)
         return n
 
     def _choose(self, full: bool) -> int:
@@ -496,14 +525,16 @@ class Chat(Handle):
     @property
     def position(self) -> int:
         """Tokens of the timeline so far."""
-        self._handle  # raises if it is closed
-        return self._info.position
+        with self._lock:
+            self._handle  # raises if it is closed
+            return self._info.position
 
     @property
     def context(self) -> int:
         """Tokens that fit."""
-        self._handle
-        return self._info.context
+        with self._lock:
+            self._handle
+            return self._info.context
 
     @property
     def ids(self) -> List[int]:
@@ -531,10 +562,14 @@ class Chat(Handle):
             return stats_of(lib.session_state(self._handle))
 
     def close(self) -> None:
-        """Stops the answer that is under way, and gives back the timeline. The model stays open."""
+        """Stops the answer that is under way, and gives back the timeline, the model and the tokenizer; those that were
+        given to it stay open."""
         with self._lock:
             self._stop()
             super().close()
+        for thing in reversed(self._opened):
+            if not (isinstance(thing, Tokenizer) and thing._in_use()):  # by another chat
+                thing.close()
 
     def __repr__(self) -> str:
         if self.closed:

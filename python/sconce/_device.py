@@ -2,6 +2,7 @@
 
 import ctypes
 import dataclasses
+import os
 import threading
 import time
 import weakref
@@ -88,19 +89,19 @@ class Device(Handle):
         desc = _abi.device_desc(library=utf8(library), adapter=utf8(None if adapter is None else str(adapter)),
                                 disable=utf8(disable), limits=utf8(limits), precision=utf8(precision),
                                 no_fusion=utf8(no_fusion), avoid=utf8(avoid), log=log())
-        handle, done = ctypes.c_void_p(), ctypes.c_bool()
-        lib.device_begin(ctypes.byref(handle), ctypes.byref(desc))
-        self._own(handle)
+        handle, done = self._own(), ctypes.c_bool()
         try:
-            while not done.value:
-                lib.device_poll(handle, ctypes.byref(done))
-                if not done.value:
-                    time.sleep(0.0005)
+            with self._lock:
+                lib.device_begin(ctypes.byref(handle), ctypes.byref(desc))
+                while not done.value:
+                    lib.device_poll(handle, ctypes.byref(done))
+                    if not done.value:
+                        time.sleep(0.0005)
+                #: What it is, as a :class:`sconce.DeviceInfo`.
+                self.info = _read(lib.device_describe(handle).contents)
         except BaseException:
             self.close()
             raise
-        #: What it is, as a :class:`sconce.DeviceInfo`.
-        self.info = _read(lib.device_describe(handle).contents)
 
     def recover(self) -> None:
         """After an :class:`Error` with ``Status.DEVICE_LOST``: a device in place of the lost one. Everything that was
@@ -120,6 +121,16 @@ class Device(Handle):
 
 _sharing = threading.Lock()
 _shared: Any = lambda: None  # noqa: E731 - a weak reference: the device goes with its last model
+
+
+def _in_child() -> None:
+    """After a fork: the device is closed here, so another one is opened, and the thread that was opening one is not here."""
+    global _sharing
+    _sharing = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def device_of(device: Union[Device, str, int, None]) -> Device:

@@ -4,13 +4,12 @@ import contextlib
 import ctypes
 import json
 import os
-import threading
 import time
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _abi, _html
 from ._device import Device, device_of
-from ._native import Handle, address_of, called_back, lib, path_bytes, utf8
+from ._native import Handle, address_of, called_back, filled, lib, path_bytes, utf8
 from ._progress import Meter, Progress
 from ._tensor import TensorInfo, array_of, dtype_name, shape_of, tensor_of
 
@@ -25,6 +24,11 @@ def _file(source: File) -> Tuple[_abi.file, Any]:
             view = memoryview(view.tobytes())
         return _abi.file(data=address_of(view), size=view.nbytes), view
     return _abi.file(path=path_bytes(source)), None
+
+
+def _absolute(source: File) -> File:
+    """For later, when the working directory may be another one."""
+    return source if isinstance(source, (bytes, bytearray, memoryview)) else os.path.abspath(os.fspath(source))
 
 
 def _list(files: Union[File, Iterable[File]]) -> List[File]:
@@ -49,7 +53,7 @@ def _poll(poll: Any, handle: ctypes.c_void_p, meter: Meter) -> None:
     while not p.done:
         before = p.bytes_done
         poll(handle, ctypes.byref(p))
-        meter.show(p.bytes_done, p.bytes_all)
+        meter.show(p)
         if not p.done and p.bytes_done == before:
             time.sleep(0.0005)
 
@@ -99,10 +103,9 @@ class State(Handle):
         # Not the method itself: what nobody refers to any more goes at once, without waiting for the collector.
         self.name, self.inputs, self.outputs = method.name, method.inputs, method.outputs
         self._calls: int = 0
-        handle = ctypes.c_void_p()
-        with method._lock:
+        handle = self._own(method._alive)
+        with self._lock, method._lock:
             lib.state_open(ctypes.byref(handle), method._handle)
-        self._own(handle, method._alive)
 
     def __call__(self, *inputs: Any, keep: bool = False, **named: Any) -> Any:
         return self.run(*inputs, keep=keep, **named)
@@ -138,6 +141,7 @@ class State(Handle):
         return all_
 
     def _run(self, inputs: Sequence[Any], keep: bool, last_rows: int, max_steps: int) -> Any:
+        call = filled(_abi.call, keep_outputs=keep, last_rows=last_rows, max_steps=max_steps)
         fed = {id(x._state): x._state for x in inputs if isinstance(x, DeviceTensor)}
         with contextlib.ExitStack() as locks:
             for _, state in sorted({**fed, id(self): self}.items()):  # one order for all threads
@@ -146,7 +150,6 @@ class State(Handle):
                 if x is not None:
                     self._set(i, x)
             self._calls += 1
-            call = _abi.call(keep_outputs=keep, last_rows=last_rows, max_steps=max_steps)
             lib.state_run(self._handle, ctypes.byref(call))
             outputs = tuple(self._output(i, keep) for i in range(len(self.outputs)))
         return outputs[0] if len(outputs) == 1 else outputs
@@ -223,22 +226,22 @@ class Method(Handle):
 
     def __init__(self, model: "Model", name: str, progress: Progress):
         self.name, self._alive = name, model._alive
-        handle = ctypes.c_void_p()
-        with model._lock:
-            lib.method_begin(ctypes.byref(handle), model._handle, utf8(name))
-            self._own(handle, self._alive)
-            try:
-                with Meter(progress, f"{model.title}: {name}") as meter:
-                    _poll(lib.method_poll, handle, meter)
-            except BaseException:
-                self.close()
-                raise
-        info = lib.method_describe(handle).contents
+        self._own_state: Optional[State] = None
+        handle = self._own(self._alive)
+        try:
+            with self._lock, model._lock, Meter(progress, f"{model.title}: {name}") as meter:
+                lib.method_begin(ctypes.byref(handle), model._handle, utf8(name))
+                _poll(lib.method_poll, handle, meter)
+                self._describe(lib.method_describe(handle).contents)
+        except BaseException:
+            self.close()
+            raise
+
+    def _describe(self, info: _abi.method_info) -> None:
         self.inputs = [TensorInfo(dtype_name(t.dtype), shape_of(t), bool(info.dynamic[i]))
                        for i, t in enumerate(info.inputs[:info.n_inputs])]
         dynamic = any(t.dynamic for t in self.inputs)
         self.outputs = [TensorInfo(dtype_name(t.dtype), shape_of(t), dynamic) for t in info.outputs[:info.n_outputs]]
-        self._own_state: Optional[State] = None
 
     def state(self) -> State:
         """A new :class:`State`, as if it were alone."""
@@ -268,7 +271,7 @@ class Method(Handle):
     def close(self) -> None:
         """Closes it with the state that it keeps for its calls; states of others stay open."""
         with self._lock:
-            state, self._own_state = getattr(self, "_own_state", None), None
+            state, self._own_state = self._own_state, None
         if state is not None:
             state.close()
         super().close()
@@ -310,31 +313,34 @@ class Model(Handle):
         self.device = device_of(device)
         self.path = None if isinstance(program, (bytes, bytearray, memoryview)) else os.fspath(program)
         self.title = os.path.basename(self.path) if self.path else "model"
-        self._progress, self._source, self._data = progress, program, _list(data)
+        self._progress = progress
+        self._open: Dict[str, Method] = {}
+        more = _list(data)
+        self._source, self._data = _absolute(program), [_absolute(d) for d in more]
         file, alive = _file(program)
-        files, n, more = _files(self._data)
-        self._alive = [alive, *more]
-        desc = _abi.model_desc(program=file, data_files=files, n_data_files=n, max_device_bytes=max_device_bytes,
-                               max_nodes=max_nodes)
-        handle = ctypes.c_void_p()
-        with self.device._lock:
-            lib.model_begin(ctypes.byref(handle), self.device._handle, ctypes.byref(desc))
-        self._own(handle, self._alive)
+        files, n, more_alive = _files(more)
+        self._alive = [alive, *more_alive]
+        desc = filled(_abi.model_desc, program=file, data_files=files, n_data_files=n,
+                      max_device_bytes=max_device_bytes, max_nodes=max_nodes)
+        handle = self._own(self._alive)
         try:
-            with Meter(progress, self.title) as meter:
+            with self._lock, Meter(progress, self.title) as meter:
+                with self.device._lock:
+                    lib.model_begin(ctypes.byref(handle), self.device._handle, ctypes.byref(desc))
                 _poll(lib.model_poll, handle, meter)
+                info = lib.model_describe(handle).contents
+                #: Names of its methods.
+                self.methods = [info.methods[i].decode("utf-8", "replace") for i in range(info.n_methods)]
         except BaseException:
             self.close()
             raise
-        info = lib.model_describe(handle).contents
-        #: Names of its methods.
-        self.methods = [info.methods[i].decode("utf-8", "replace") for i in range(info.n_methods)]
-        self._open: Dict[str, Method] = {}
-        self._opening = threading.RLock()
 
     def method(self, name: str = "forward") -> Method:
         """Opens a method, or gives the one that is open already."""
-        with self._opening:
+        if not isinstance(name, str):
+            raise TypeError(f"a method has a name, such as \"forward\", and is no {type(name).__name__}: "
+                            "model(x) runs \"forward\"")
+        with self._lock:
             method = self._open.get(name)
             if method is None or method.closed:
                 method = self._open[name] = Method(self, name, self._progress)
@@ -368,7 +374,7 @@ class Model(Handle):
 
     def close(self) -> None:
         """Closes it and its methods. States and chats that are open stay usable until they are closed too."""
-        for method in list(getattr(self, "_open", {}).values()):
+        for method in list(self._open.values()):
             method.close()
         super().close()
 

@@ -9,7 +9,7 @@ import pathlib
 import sys
 import threading
 import weakref
-from typing import Any, Callable, Deque, Dict, Optional, Tuple
+from typing import Any, Callable, Deque, Dict, Optional, TypeVar
 
 from . import _abi
 from ._abi import Status
@@ -41,7 +41,7 @@ def folder() -> pathlib.Path:
     raise ImportError(f"there is no {FOLDER}: install a wheel, run `make` in the checkout, or set SCONCE_LIBRARY")
 
 
-def _open() -> ctypes.CDLL:
+def _load() -> ctypes.CDLL:
     names = {"win32": "sconce_dev.dll", "darwin": "libsconce_dev.dylib"}
     path = os.environ.get("SCONCE_LIBRARY") or str(folder() / names.get(sys.platform, "libsconce_dev.so"))
     library = ctypes.CDLL(path)
@@ -58,18 +58,31 @@ def _open() -> ctypes.CDLL:
     return library
 
 
-_library = _open()
-_thread = threading.local()
+_library = _load()
+
+
+class _Thread(threading.local):
+    """What each thread has of its own."""
+
+    error: Any = None  # filled by calls that fail
+    inside = False  # a function that the library calls
+    raised: Optional[BaseException] = None  # by that function
+
+
+_thread = _Thread()
 
 
 def _checked(function: Any) -> Callable[..., None]:
     def call(*arguments: Any) -> None:
         if _late:
             close_late()
-        err = getattr(_thread, "error", None)
-        if err is None:
-            err = _thread.error = _abi.error()
+        if _thread.error is None:
+            _thread.error = _abi.error()
+        err = _thread.error
         status = function(*arguments, ctypes.byref(err))
+        raised, _thread.raised = _thread.raised, None
+        if raised is not None:
+            raise raised
         if status:
             raise Error(Status(status), err.text.decode("utf-8", "replace"))
     return call
@@ -112,6 +125,15 @@ def path_bytes(path: Any) -> bytes:
     return name
 
 
+def filled(struct: Any, **values: Any) -> Any:
+    """A struct with these fields. ctypes cuts integers that do not fit; here they are refused."""
+    made = struct(**values)
+    for name, value in values.items():
+        if isinstance(value, int) and getattr(made, name) != value:
+            raise ValueError(f"{name} is {value}, expected 0 to {2 ** (8 * getattr(struct, name).size) - 1}")
+    return made
+
+
 class _Py_buffer(ctypes.Structure):
     _fields_ = [("buf", ctypes.c_void_p), ("obj", ctypes.c_void_p), ("len", ctypes.c_ssize_t),
                 ("itemsize", ctypes.c_ssize_t), ("readonly", ctypes.c_int), ("ndim", ctypes.c_int),
@@ -130,68 +152,114 @@ def address_of(view: memoryview) -> int:
 
 # ---- handles -------------------------------------------------------------------------------------
 
-_late: Deque[Tuple[Callable[[int], None], int, Any]] = collections.deque()
+class _Owned:
+    """A handle of the library, apart from the object that it belongs to. The lock keeps the header's rule: one thread
+    at a time."""
+
+    def __init__(self, close: Callable[[ctypes.c_void_p], None], alive: Any):
+        self.handle = ctypes.c_void_p()
+        self.lock = threading.RLock()
+        self.process = os.getpid()
+        self._close, self._alive = close, alive
+        _open[self] = True
+
+    def close(self) -> None:
+        """Once, by whoever comes first. Objects can be collected at any moment, also while the library calls us and
+        holds its locks: those wait."""
+        if not _open.pop(self, False):
+            return
+        if _thread.inside:
+            _late.append(self)
+        else:
+            self.free()
+
+    def free(self) -> None:
+        self._close(self.handle)
+        self._alive = None
 
 
-def _close(close: Callable[[int], None], handle: int, process: int, alive: Any) -> None:
-    if os.getpid() != process:  # the GPU's objects stay with the process that made them
-        return
-    if getattr(_thread, "inside", False):
-        _late.append((close, handle, alive))
-    else:
-        close(handle)
+_open: Dict[_Owned, bool] = {}  # oldest first
+_late: Deque[_Owned] = collections.deque()
 
 
 def close_late() -> None:
-    """Objects can be collected at any moment, also while the library calls us and holds its locks: those wait."""
-    while _late and not getattr(_thread, "inside", False):
-        close, handle, _ = _late.popleft()
-        close(handle)
+    while _late and not _thread.inside:
+        _late.popleft().free()
 
 
-atexit.register(close_late)
+@atexit.register
+def _at_exit() -> None:
+    """Closes the newest first, up to one that a daemon thread is using: that one and what is older, which it may stand
+    on, stay with the process. Locks are kept, so that no thread gets to what is closed."""
+    close_late()
+    for owned in reversed([*_open]):
+        if not owned.lock.acquire(blocking=False):
+            break
+        owned.close()
 
 
-def called_back(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps a function that the library calls."""
-    def call(*arguments: Any) -> Any:
+def _in_child() -> None:
+    """After a fork: what is open stays with the process that opened it, and threads that hold locks are not here."""
+    for owned in _open:
+        owned.lock = threading.RLock()
+    _open.clear()
+    _late.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
+
+
+def called_back(function: Callable[..., None]) -> Callable[..., None]:
+    """Wraps a function that the library calls. What it raises, Ctrl-C too, is raised where the library was called."""
+    def call(*arguments: Any) -> None:
         _thread.inside = True
         try:
-            return function(*arguments)
+            function(*arguments)
+        except BaseException as why:
+            _thread.raised = why
         finally:
             _thread.inside = False
     return call
 
 
+_Self = TypeVar("_Self", bound="Handle")
+
+
 class Handle:
     """Owns one handle of the library. Handles may be closed in any order, so each closes itself when nobody refers to
-    it, at the end of a `with`, or at exit. A lock keeps the header's rule: one thread at a time."""
+    it, at the end of a `with`, or at exit."""
 
     _closed_by = ""  # the function, by its name in lib
 
-    def _own(self, handle: Any, alive: Any = None) -> None:
-        """`alive` is what the library borrows; it is let go after the handle."""
-        self._lock = threading.RLock()
-        self._value: int = handle.value
-        self._finalizer = weakref.finalize(self, _close, getattr(lib, self._closed_by), handle.value, os.getpid(),
-                                           alive)
+    def _own(self, alive: Any = None) -> ctypes.c_void_p:
+        """Where the library shall put the handle. `alive` is what the library borrows; it is let go after the handle."""
+        self._owned = _Owned(getattr(lib, self._closed_by), alive)
+        weakref.finalize(self, self._owned.close).atexit = False
+        return self._owned.handle
+
+    @property
+    def _lock(self) -> Any:
+        return self._owned.lock
 
     @property
     def _handle(self) -> int:
-        if not self._finalizer.alive:
-            raise ValueError(f"this {type(self).__name__} is closed")
-        return self._value
+        if not self.closed:
+            return self._owned.handle.value or 0
+        if self._owned.process != os.getpid():
+            raise ValueError(f"this {type(self).__name__} stays with the process that opened it: after a fork open another")
+        raise ValueError(f"this {type(self).__name__} is closed")
 
     @property
     def closed(self) -> bool:
-        return not self._finalizer.alive
+        return self._owned not in _open
 
     def close(self) -> None:
         """Gives back what it holds. A second time does nothing."""
         with self._lock:
-            self._finalizer()
+            self._owned.close()
 
-    def __enter__(self) -> Any:
+    def __enter__(self: _Self) -> _Self:
         return self
 
     def __exit__(self, *_: Any) -> None:

@@ -1,8 +1,13 @@
 """Bars while something loads: by tqdm, where it is installed and somebody looks."""
 
 import sys
+import time
 import warnings
 from typing import Any, Callable, Union
+
+from . import _abi
+
+PATIENCE_S = 0.5  # what is loaded sooner shows no bar that nobody asked for
 
 Progress = Union[None, bool, Callable[[int, int], None]]
 
@@ -20,29 +25,44 @@ def _bar(title: str) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # tqdm's, of widgets that a notebook lacks
             from tqdm.auto import tqdm
-            return tqdm(desc=title, unit="B", unit_scale=True, delay=0.5, leave=False)
+            return tqdm(desc=title, unit="B", unit_scale=True, leave=False)
     except ImportError:
         return None
 
 
 class Meter:
-    """Shows (bytes done, bytes in all): to a function of the caller, to a bar, or to nobody."""
+    """Shows how far loading is: bytes to a function of the caller, bytes and kernels in a bar, or nothing."""
 
     def __init__(self, progress: Progress, title: str):
         self._call = progress if callable(progress) else None
-        wanted = _watched() if progress is None else progress is True
-        self._tqdm = _bar(title) if wanted else None
+        self._title = title
+        self._bar: Any = None
+        self._kernels = ""
+        self._wanted = _watched() if progress is None else progress is True
+        self._begin = time.monotonic() + (0 if progress is True else PATIENCE_S)
 
-    def show(self, done: int, all_: int) -> None:
+    def show(self, p: _abi.progress) -> None:
         if self._call:
-            self._call(done, all_)
-        elif self._tqdm is not None:
-            self._tqdm.total = all_
-            self._tqdm.update(done - self._tqdm.n)
+            self._call(p.bytes_done, p.bytes_all)
+        elif self._wanted and time.monotonic() >= self._begin:
+            self._draw(p)
+
+    def _draw(self, p: _abi.progress) -> None:
+        if self._bar is None:
+            self._bar = _bar(self._title)
+            self._wanted = self._bar is not None
+        if self._bar is None:
+            return
+        self._bar.total = p.bytes_all
+        self._bar.update(p.bytes_done - self._bar.n)
+        kernels = f"{p.kernels_done} of {p.kernels_all} kernels" if p.kernels_all else ""
+        if kernels != self._kernels:
+            self._bar.set_postfix_str(kernels)
+            self._kernels = kernels
 
     def __enter__(self) -> "Meter":
         return self
 
     def __exit__(self, *_: Any) -> None:
-        if self._tqdm is not None:
-            self._tqdm.close()
+        if self._bar is not None:
+            self._bar.close()
