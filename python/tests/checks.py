@@ -1,7 +1,8 @@
 """Checks of the package as it is installed: `python checks.py ROOT NAME…` runs them and says `ok NAME` for each.
 
-ROOT is the checkout, for models. Nothing but the standard library is needed; names with numpy_ need NumPy.
-tests/tool/test_python.py runs these in environments that it makes.
+ROOT is the checkout, for models. tests/tool/test_python.py runs all of these in environments that it makes: names that
+begin with numpy_ where NumPy is, names that end with _the_commands with what the command wrote as standard input, and
+all others where there is nothing but the standard library.
 """
 
 import array
@@ -13,11 +14,14 @@ import os
 import pathlib
 import signal
 import struct
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 import types
+import typing
+import warnings
 
 import sconce
 from sconce import Status
@@ -46,6 +50,17 @@ def raises(kind, text, function, *arguments, status=None, **named):
         assert status is None or (why.status is status), why.status
         return
     raise AssertionError(f"nothing raised, expected {kind.__name__} with {text!r}")
+
+
+@contextlib.contextmanager
+def replaced(owner, name, value):
+    """An attribute, for the time of a `with`."""
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield before
+    finally:
+        setattr(owner, name, before)
 
 
 def flat(x):
@@ -167,6 +182,72 @@ def check_closing():
     with sconce.Model(MUL) as again:
         assert flat(again(ONES, TWOS)) == [2] * 6
     assert again.closed and "closed" in repr(again)
+    assert typing.get_type_hints(sconce.Model.__enter__)["return"] is not typing.Any
+
+
+AT_EXIT = """
+import pathlib, sys, threading, time, sconce
+root, how, seconds = pathlib.Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])
+MUL = root / "tests/data/goldens/mul.pte"
+x = memoryview(bytes(24)).cast("f", (2, 3))
+model = sconce.Model(MUL)
+began = threading.Event()
+
+def work():
+    state = model.state()
+    while True:
+        state(x, x) if how == "runs" else sconce.Model(MUL, device=sconce.Device()).method().state()
+        began.set()
+
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+began.wait()
+time.sleep(seconds)
+"""
+
+
+def check_daemon_threads_may_be_in_calls_at_exit():
+    for how in ("runs", "opens"):
+        for i in range(6):
+            done = subprocess.run([sys.executable, "-c", AT_EXIT, str(ROOT), how, str(i / 20)], capture_output=True, text=True)
+            assert (done.returncode, done.stderr) == (0, ""), (how, i, done)
+
+
+def check_a_fork_opens_its_own():
+    if not hasattr(os, "fork"):
+        return
+    model = sconce.Model(MUL)
+    assert flat(model(ONES, TWOS)) == [2] * 6
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold():  # every lock there is
+        with sconce._device._sharing, model._lock, model.method()._lock:
+            inside.set()
+            leave.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    inside.wait()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer Pythons', of threads
+        child = os.fork()
+    if not child:
+        signal.alarm(60)
+        status = 1
+        try:
+            raises(ValueError, "this Model stays with the process that opened it", model, ONES, TWOS)
+            model.close()
+            assert flat(sconce.Model(MUL)(TWOS, TWOS)) == [4] * 6
+            del model
+            gc.collect()
+            status = 0
+        finally:
+            os._exit(status)
+    leave.set()
+    thread.join()
+    _, status = os.waitpid(child, 0)
+    assert status == 0, status
+    assert flat(model(ONES, TWOS)) == [2] * 6
 
 
 def check_a_lost_device_comes_back():
@@ -211,6 +292,10 @@ def check_errors():
         (ValueError, "different lengths", None, lambda: model([[1, 2, 3], [1, 2]], TWOS)),
         (ValueError, "NUL", None, lambda: sconce.Model("a\0b")),
         (ValueError, "format is 'html'", None, lambda: model.inspect("html")),
+        (ValueError, "last_rows is -1, expected 0 to 4294967295", None, lambda: model.run("forward", ONES, TWOS, last_rows=-1)),
+        (ValueError, "max_steps is -1", None, lambda: model.run("forward", ONES, TWOS, max_steps=-1)),
+        (ValueError, "max_nodes is -1", None, lambda: sconce.Model(MUL, max_nodes=-1)),
+        (TypeError, "is no memoryview: model(x) runs", None, lambda: model.run(ONES, TWOS)),
     ]
     for kind, text, status, function in rows:
         raises(kind, text, function, status=status)
@@ -223,6 +308,15 @@ def check_errors():
     copy = pickle.loads(pickle.dumps(sconce.Error(Status.BAD_FILE, "no")))
     assert copy.status is Status.BAD_FILE and str(copy) == "no"
     assert f"{copy.status} {copy.status:>16}" == "Status.BAD_FILE  Status.BAD_FILE" and copy.status == 2
+
+
+def check_a_tensor_without_elements_is_dense():
+    """PyTorch gives strides of 1 where a dim is 0, and calls it contiguous."""
+    import ctypes
+    from sconce._tensor import _DLTensor, _is_dense
+    two = ctypes.c_int64 * 2
+    for shape, strides, dense in (((3, 0), (1, 1), True), ((3, 2), (1, 1), False), ((3, 2), (2, 1), True)):
+        assert _is_dense(_DLTensor(ndim=2, shape=two(*shape), strides=two(*strides))) is dense, (shape, strides)
 
 
 def check_threads():
@@ -275,7 +369,7 @@ def resident():
 
 
 def check_ten_thousand_calls_are_flat():
-    model = sconce.Model(MUL)
+    model, chat = sconce.Model(MUL), sconce.Chat(STORIES, temperature=0)
     state = model.state()
 
     def some(n):
@@ -288,7 +382,9 @@ def check_ten_thousand_calls_are_flat():
                     state([[1]], TWOS)
                 except sconce.Error:
                     pass
+                chat.send([{"role": "user", "content": "One day"}], family="plain", max_new=2).read()
             if i % 500 == 0:
+                sconce.Chat(chat.model, chat.tokenizer).generate("Tom", max_new=1).read()
                 model.state().close()
                 sconce.Model(MUL.read_bytes()).close()
         gc.collect()
@@ -323,9 +419,12 @@ def check_log_and_progress():
     bars = []
 
     class Bar:
-        def __init__(self, **options):
-            self.n, self.total, self.closed = 0, 0, False
+        def __init__(self, desc, unit, unit_scale, leave):  # what the oldest tqdm has
+            self.n, self.total, self.closed, self.behind = 0, 0, False, []
             bars.append(self)
+
+        def set_postfix_str(self, text):
+            self.behind.append(text)
 
         def update(self, n):
             self.n += n
@@ -337,6 +436,11 @@ def check_log_and_progress():
     fake.tqdm = Bar
     sys.modules["tqdm"], sys.modules["tqdm.auto"] = types.ModuleType("tqdm"), fake
     sconce.Model(ROWS, progress=True)([[1] * 8])
+    n = len(bars)
+    assert any("kernels" in text for bar in bars for text in bar.behind), [bar.behind for bar in bars]
+    with replaced(sconce._progress, "_watched", lambda: True), replaced(sconce._progress, "PATIENCE_S", 1000):
+        sconce.Model(ROWS).method()
+    assert len(bars) == n, "a bar for what loads quickly"
     del sys.modules["tqdm"], sys.modules["tqdm.auto"]
     assert bars and all(b.closed and b.n == b.total for b in bars), [vars(b) for b in bars]
     raises(KeyboardInterrupt, "", lambda: sconce.Model(ROWS, progress=interrupting))
@@ -344,6 +448,46 @@ def check_log_and_progress():
 
 def interrupting(_done, _all):
     raise KeyboardInterrupt
+
+
+def check_an_interrupt_while_the_library_calls_is_heard():
+    """As it says something to the log."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    handler = logging.Handler()
+    handler.emit = lambda record: signal.raise_signal(signal.SIGINT)
+    logger = logging.getLogger("sconce")
+    logger.setLevel(logging.DEBUG)
+    model = sconce.Model(MUL, device=sconce.Device())
+    logger.addHandler(handler)
+    try:
+        raises(KeyboardInterrupt, "", model.method)
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+    assert flat(model(ONES, TWOS)) == [2] * 6
+
+
+AS_ON_WINDOWS = """
+import pathlib, sys, sconce.__main__ as command
+command.folder = lambda: pathlib.Path(sys.argv.pop(1))
+sys.platform = "win32"
+command.main()
+"""
+
+
+def check_an_interrupt_is_for_the_command():
+    """On Windows Python stays its parent, and must not end it before it has ended itself."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "sconce.exe"
+        program.write_text("#!/bin/sh\ntrap 'sleep 1; echo ended $1; exit 3' INT\necho ready\nwhile :; do sleep 0.1; done\n")
+        program.chmod(0o755)
+        with subprocess.Popen([sys.executable, "-c", AS_ON_WINDOWS, folder, "word"], stdout=subprocess.PIPE, text=True,
+                              start_new_session=True) as process:
+            assert process.stdout.readline() == "ready\n"
+            os.killpg(process.pid, signal.SIGINT)
+            assert process.stdout.read() == "ended word\n"
+        assert process.returncode == 3, process.returncode
 
 
 def check_a_model_shows_itself():
@@ -357,6 +501,13 @@ def check_a_model_shows_itself():
     assert report["kind"] == "program" and report["methods"][0]["runs"], report
     assert sconce.inspect(ROWS.read_bytes(), format="graph").startswith("method forward")
     assert sconce.inspect(ROWS, "json") == report
+    here = os.getcwd()
+    os.chdir(ROWS.parent)
+    try:
+        named = sconce.Model(ROWS.name)
+    finally:
+        os.chdir(here)
+    assert "<code>forward</code>" in named._repr_html_()
     assert [d.index for d in sconce.devices()] == list(range(len(sconce.devices())))
 
 
@@ -376,6 +527,7 @@ def check_text_is_the_commands():
     assert "Once upon a time" + "".join(pieces) == want, ("".join(pieces), want)
     assert answer.text == "".join(pieces) and len(pieces) > 12, pieces
     assert answer.result.stop == "count" and answer.result.new_tokens == 24, answer.result
+    assert answer.result.prompt_seconds > 0 and answer.result.new_seconds > 0, answer.result
     assert chat.position == len(chat.ids) == answer.result.prompt_tokens + 24, chat
     assert chat.tokenizer.decode(chat.ids) == want
 
@@ -385,6 +537,10 @@ def check_answers_stop():
     answer = chat.generate("Once upon a time", max_new=12, stop=["girl"])
     assert answer.read() == ", there was a little " and answer.result.stop == "text", answer
     assert chat.generate("Once upon a time", max_new=2).result is None  # dropped at once
+    one = chat.generate("Once upon a time", ignore_end=True, stop=[","])
+    assert one.read() == "" and one.result.new_tokens == 1 and one.result.new_seconds > 0, one.result  # in one step
+    raises(ValueError, "max_new is -1", chat.generate, "Tom", max_new=-1)
+    raises(ValueError, "top_k is -1", chat.generate, "Tom", top_k=-1)
     abandoned = chat.generate("One day")
     first = next(abandoned)
     other = chat.generate("Lily", max_new=2)
@@ -406,7 +562,35 @@ def check_answers_stop():
     chat.close()
     assert list(under) == [] or under.result.stop == "caller"
     raises(ValueError, "closed", chat.generate, "Tom")
-    chat.tokenizer.close()
+    assert not chat.model.closed and chat.tokenizer.closed  # the path was its own to open
+
+
+def check_a_chat_closes_what_it_opened():
+    with sconce.Chat(STORIES) as chat:
+        other = sconce.Chat(chat.model, chat.tokenizer, temperature=0)
+    assert chat.model.closed and not chat.tokenizer.closed  # which is in use
+    assert other.generate("Once upon a time", max_new=4).read() == ", there was a"
+    model, tokenizer = sconce.Model(STORIES), sconce.Tokenizer(STORIES.parent / "tokenizer.bin")
+    sconce.Chat(model, tokenizer).close()
+    assert not model.closed and not tokenizer.closed
+    with sconce.Chat(STORIES) as chat:
+        pass
+    assert chat.model.closed and chat.tokenizer.closed
+
+
+def check_a_chat_opens_while_nobody_else_calls():
+    """A model and a tokenizer are for one thread at a time."""
+    model, tokenizer = sconce.Model(STORIES), sconce.Tokenizer(STORIES.parent / "tokenizer.bin")
+    model.method()
+    for thing in (model, tokenizer):
+        opened = []
+        thread = threading.Thread(target=lambda: opened.append(sconce.Chat(model, tokenizer)))
+        with thing._lock:
+            thread.start()
+            time.sleep(0.5)
+            assert not opened, thing
+        thread.join()
+        assert opened, thing
 
 
 def check_an_interrupt_stops_an_answer():
@@ -433,6 +617,7 @@ def check_an_interrupt_stops_an_answer():
 
 def check_an_interrupt_stops_a_prompt():
     """In the middle of a call that computes all of it; the next one is not stopped."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     chat = sconce.Chat(STORIES, temperature=0)
     for _ in range(5):  # it may be done before the signal comes
         answer = chat.generate("One day " * 110, max_new=1)
@@ -449,6 +634,15 @@ def check_an_interrupt_stops_a_prompt():
     else:
         raise AssertionError((answer.result, chat.position))
     assert chat.generate("Once upon a time", max_new=4, stop=None).read() == ", there was a"
+
+    def fail(*_):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.5)
+        raise sconce.Error(Status.GPU_ERROR, "broken")
+
+    with replaced(sconce._chat.lib, "session_prompt", fail):  # it ends, but not since it was cancelled
+        raises(KeyboardInterrupt, "", chat.generate("Tom").read)
+    assert chat.generate("Once upon a time", max_new=4).read() == ", there was a"
     chat.close()
 
 
@@ -465,6 +659,19 @@ def check_conversations():
     alone.close()
     assert len(chat.messages) == 2 and chat.messages[-1]["content"].startswith(alone.text), chat.messages
     assert len(whole) == 1  # the caller's list is the caller's
+    before = list(chat.messages)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    raises(sconce.Error, "the context has 256 positions", chat.send("word " * 400, family="plain").read)
+    assert chat.messages == before, chat.messages
+    with replaced(sconce._chat.lib, "session_prompt", interrupt):
+        raises(KeyboardInterrupt, "", chat.send("Tom", family="plain").read)
+    assert chat.messages == before, chat.messages
+    chat.send("Tom", family="plain")  # and dropped
+    assert chat.messages == before, chat.messages
+    assert chat.send("Tom", family="plain", max_new=2).read() and len(chat.messages) == len(before) + 2
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "Gespräch 1")
         ids = chat.ids
@@ -559,6 +766,24 @@ def check_numpy_arrays():
     assert np.asarray(kept, np.float64).dtype == np.float64
     raises(ValueError, "without a copy", kept.__array__, copy=False)
     assert np.array_equal(model(kept, x), x**3)
+
+
+def check_numpy_calls_are_flat():
+    import numpy as np
+    model, x = sconce.Model(MUL), np.ones((2, 3), np.float32)
+
+    def some(n):
+        for _ in range(n):
+            model(x, OnlyDLPack(x))
+            np.asarray(model(x.T.copy().T, x, keep=True))
+        gc.collect()
+
+    some(1000)
+    before, objects = resident(), len(gc.get_objects())
+    some(4000)
+    after = resident()
+    assert after - before < 3 << 20, f"{(after - before) / 2**20:.1f} MiB more after 8,000 calls"
+    assert len(gc.get_objects()) - objects < 100, len(gc.get_objects()) - objects
 
 
 def check_numpy_is_the_commands():

@@ -1,7 +1,7 @@
 """The Python package: its declarations against the headers, the wheel, and the package as pip installs it.
 
 What runs inside an environment is in python/tests/checks.py. The environments have the oldest and the newest Python
-that is here; nothing is fetched.
+that is here; nothing is fetched. SCONCE_WHEEL names the wheel to test in place of one of what `make` built.
 """
 
 import base64
@@ -126,8 +126,10 @@ def test_functions_are_the_headers():
 
 @functools.lru_cache(maxsize=None)
 def made():
-    """(folder, the wheel of what `make` built here)."""
+    """(folder, the wheel that is tested, alone in it)."""
     folder = tempfile.TemporaryDirectory()
+    if os.environ.get("SCONCE_WHEEL"):
+        return folder, pathlib.Path(shutil.copy(os.environ["SCONCE_WHEEL"], folder.name))
     run("cmake", "--build", ROOT / "build/release", "--target", "sconce_plain")
     run(sys.executable, ROOT / "tools/wheels.py", "--from", ROOT / "build", "--out", folder.name)
     return folder, next(pathlib.Path(folder.name).glob("*.whl"))
@@ -135,6 +137,8 @@ def made():
 
 def test_the_same_files_give_the_same_wheel():
     _, wheel = made()
+    if os.environ.get("SCONCE_WHEEL"):
+        raise Skip("SCONCE_WHEEL names a wheel of other files")
     with tempfile.TemporaryDirectory() as folder:
         run(sys.executable, ROOT / "tools/wheels.py", "--from", ROOT / "build", "--out", folder)
         assert (pathlib.Path(folder) / wheel.name).read_bytes() == wheel.read_bytes()
@@ -152,9 +156,20 @@ def test_the_wheel_is_complete():
             got = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
             assert (f"sha256={got}", str(len(data))) == (digest, size), name
         assert {p.name for p in (ROOT / "python/sconce").glob("*.py")} == {n[7:] for n in names if re.fullmatch(r"sconce/\w+\.py", n)}
-        assert "sconce/py.typed" in names and "Requires-Dist: numpy; extra" in archive.read(f"{info}/METADATA").decode()
+        about = archive.read(f"{info}/METADATA").decode()
+        assert "sconce/py.typed" in names and "Requires-Dist: numpy; extra" in about
+        # Metadata 2.4: an expression, and files below licenses; License is the word of older versions.
+        assert about.startswith("Metadata-Version: 2.4\n") and "\nLicense-Expression: BSD-3-Clause AND " in about, about
+        assert "\nLicense: " not in about, about
+        files = re.findall(r"^License-File: (.*)$", about, re.M)
+        assert sorted(f"{info}/licenses/{f}" for f in files) == sorted(n for n in names if "/licenses/" in n), files
+        assert archive.read(f"{info}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
         licence = archive.read(f"{info}/licenses/LICENSE.wgpu-native").decode()
         assert "MIT License" in licence and "gfx-rs developers (wgpu-native)" in licence, licence
+        # Paths of sources, which programs in Rust have for their errors, name the crates inside.
+        crates = re.findall(rb"/([\w-]+-\d+\.\d+\.\d[\w.+-]*)/src/", archive.read("sconce/native/libwgpu_native.so"))
+        missing = sorted({c.decode() for c in crates if f"\n  {c.decode()} " not in licence})
+        assert crates and not missing, missing
         tag = re.search(r"^Tag: (.*)$", archive.read(f"{info}/WHEEL").decode(), re.M)[1]
         assert wheel.name.endswith(f"-{tag}.whl"), (wheel.name, tag)
         assert str(ROOT).encode() not in archive.read("sconce/native/libsconce_dev.so")
@@ -173,6 +188,19 @@ def test_the_tag_is_what_the_binaries_need():
                 needs = out.split("needs section", 1)[1]
                 newest = max([newest, *((int(a), int(b)) for a, b in re.findall(r"Name: GLIBC_(\d+)\.(\d+)", needs))])
     assert f"-manylinux_{newest[0]}_{newest[1]}_" in wheel.name, (wheel.name, newest)
+
+
+def test_a_need_that_no_tag_can_tell_is_refused():
+    with tempfile.TemporaryDirectory() as folder:
+        _, wheel = made()
+        with zipfile.ZipFile(wheel) as archive:
+            for part, place in (("libsconce_dev.so", ""), ("sconce", "plain"), ("libwgpu_native.so", "")):
+                path = pathlib.Path(folder) / place / part
+                path.parent.mkdir(exist_ok=True)
+                data = archive.read(f"sconce/native/{part}")
+                path.write_bytes(re.sub(rb"GLIBC_2\.28\0", b"GLIBC_ABIX\0", data) if part == "libwgpu_native.so" else data)
+        _, err = run(sys.executable, ROOT / "tools/wheels.py", "--from", folder, "--out", folder, expect=1)
+        assert "libwgpu_native.so needs GLIBC_ABIX, and no tag tells so" in err, err
 
 
 def test_a_folder_without_a_part_is_refused():
@@ -223,7 +251,7 @@ def environment(python):
     return folder, inside
 
 
-def check(python, *names, stdin="", path="", timeout=120):
+def check(python, *names, stdin="", path="", timeout=900):
     """Runs checks in an environment, from a folder that is not the checkout."""
     env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "SCONCE_LIBRARY")}
     env.update(NODEVICE_SELECT="1", PYTHONDONTWRITEBYTECODE="1", **({"PYTHONPATH": path} if path else {}))
@@ -235,46 +263,36 @@ def check(python, *names, stdin="", path="", timeout=120):
     assert "Exception ignored" not in done.stderr and "Traceback" not in done.stderr, done.stderr
 
 
-MODELS = ("there_is_no_numpy", "inputs_of_every_kind", "dims_differ_from_call_to_call",
-          "steps_of_a_call_are_bounded", "outputs_stay_on_the_device",
-          "states_are_alone", "a_lost_device_comes_back", "files_from_memory", "closing", "errors", "threads", "log_and_progress", "a_model_shows_itself",
-          "tokenizer")
+CHECK_NAMES = re.findall(r"^def check_(\w+)\(\):$", CHECKS.read_text(), re.M)
+COMMANDS = [name for name in CHECK_NAMES if name.endswith("_the_commands")]  # they read what the command wrote
+NUMPY = [name for name in CHECK_NAMES if name.startswith("numpy_") and name not in COMMANDS]
+PLAIN = [name for name in CHECK_NAMES if name not in (*COMMANDS, *NUMPY)]
 
 
-def test_models_with_the_oldest_python():
-    check(environment(interpreters()[0])[1], *MODELS)
+def test_with_the_oldest_python():
+    check(environment(interpreters()[0])[1], *PLAIN)
 
 
-def test_models_with_the_newest_python():
-    check(environment(interpreters()[1])[1], *MODELS, "the_interpreter_is_free_during_a_call")
-
-
-def test_texts_with_the_oldest_python():
-    check(environment(interpreters()[0])[1], "an_interrupt_stops_an_answer", "chats_share_a_model")
-
-
-def test_texts_with_the_newest_python():
-    check(environment(interpreters()[1])[1], "answers_stop", "an_interrupt_stops_an_answer", "conversations")
+def test_with_the_newest_python():
+    check(environment(interpreters()[1])[1], *PLAIN)
 
 
 def test_results_are_the_commands():
     python = environment(interpreters()[1])[1]
     story, _ = run(SCONCE, "generate", "-m", STORIES, "-p", "Once upon a time", "-n", "24", "--seed", "7")
-    check(python, "text_is_the_commands", stdin=story)
-    check(python, "inspect_is_the_commands", stdin=run(SCONCE, "inspect", STORIES)[0])
+    said = {"text_is_the_commands": story, "inspect_is_the_commands": run(SCONCE, "inspect", STORIES)[0]}
+    assert sorted(COMMANDS) == sorted([*said, "numpy_is_the_commands"]), COMMANDS  # the last one is below
+    for name, text in said.items():
+        check(python, name, stdin=text)
     for command in ([python, "-m", "sconce"], [python.parent / "sconce"]):
         assert run(*command, "--version")[0] == run(SCONCE, "--version")[0]
         assert run(*command, "devices")[0] == run(SCONCE, "devices")[0]
         run(*command, "nothing", expect=2)
 
 
-def test_ten_thousand_calls_are_flat():
-    check(environment(interpreters()[1])[1], "ten_thousand_calls_are_flat")
-
-
 @contextlib.contextmanager
 def with_numpy():
-    """(an environment's Python, a path with NumPy for it): what tools/setup.sh numpy fetched, or this Python's own."""
+    """(an environment's Python, a path with NumPy for it): what tools/setup.sh python fetched, or this Python's own."""
     _, python = environment(sys.executable)
     ours = ROOT / "build/deps/numpy"
     for path in (ours, *map(pathlib.Path, sys.path)):
@@ -286,12 +304,12 @@ def with_numpy():
                 if subprocess.run([python, "-c", "import numpy"], env=env, capture_output=True).returncode == 0:
                     yield python, folder
                     return
-    raise Skip(f"there is no NumPy for {sys.executable}: tools/setup.sh numpy fetches it")
+    raise Skip(f"there is no NumPy for {sys.executable}: tools/setup.sh python fetches it")
 
 
-def test_numpy_arrays():
+def test_with_numpy():
     with with_numpy() as (python, path):
-        check(python, "numpy_arrays", path=path)
+        check(python, *NUMPY, path=path)
 
 
 def test_the_program_in_the_readme_runs():
