@@ -28,14 +28,20 @@ static void show(void *user, const char *text, size_t size) {
   fflush(stdout);
 }
 
-static void notice(const struct talk *t) {
+static void notice(struct chat *c) {
+  const struct talk *t = &c->talk;
   if (t->n_forgotten)
     fprintf(stderr, "(the context was full: the oldest %zu messages are forgotten)\n",
             t->n_forgotten);
-  if (t->last.stop == SCONCE_STOP_CONTEXT)
+  if (t->n_alone) {
+    fprintf(stderr, "(the message alone is %zu tokens, the context holds %u with the answer)\n",
+            t->n_alone, sconce_session_describe(c->llm.session)->context);
+    c->failed = true;
+  } else if (t->last.stop == SCONCE_STOP_CONTEXT) {
     fprintf(stderr, "(the context is full: %s)\n",
             t->shift ? "the message and its answer alone are more than it holds"
                      : "--on-full shift drops the oldest turns, /reset starts over");
+  }
   if (t->last.stop == SCONCE_STOP_CALLER) fputs("(stopped)\n", stderr);
 }
 
@@ -53,7 +59,7 @@ static void say(struct chat *c, const char *text) {
   else if (status != SCONCE_OK)
     c->failed = cli_fail(&err) != CLI_DONE;
   else
-    notice(t);
+    notice(c);
   /* A question that got no answer is taken back. */
   if (t->n_messages && !strcmp(t->messages[t->n_messages - 1].role, "user"))
     talk_cut(t, t->n_messages - 1);

@@ -159,25 +159,42 @@ static void catch_signals(bool on, struct sigaction before[3]) {
     sigaction(which[i], on ? &action : &before[i], on ? &before[i] : NULL);
 }
 
-/* What a terminal pastes stands between ESC [ 200 ~ and ESC [ 201 ~: text, whatever it contains. */
-static unsigned char paste(EditLine *edit, int key) {
+/* What a terminal pastes stands between ESC [ 200 ~ and ESC [ 201 ~: text, whatever it contains.
+ * It is read to its end in any case, or the rest would be typed as keys; NULL: dropped. */
+enum { PASTE_MOST = 1 << 20 };
+static wchar_t *read_paste(EditLine *edit, size_t *size) {
   static const wchar_t end[] = L"\033[201~";
-  enum { MOST = 1 << 16, END = 6 };
-  size_t n = 0;
-  wchar_t *text = malloc((MOST + 1) * sizeof *text);
-  (void)key;
-  for (wchar_t c; text && n < MOST && el_wgetc(edit, &c) == 1;) {
-    text[n++] = c == L'\r' ? L'\n' : c;
-    if (n >= END && !wmemcmp(text + n - END, end, END)) {
-      n -= END;
-      break;
+  enum { END = 6 };
+  size_t n = 0, cap = 1 << 12;
+  wchar_t c, last[END] = {0}, *text = malloc(cap * sizeof *text);
+  while (wmemcmp(last, end, END) != 0 && el_wgetc(edit, &c) == 1) {
+    wmemmove(last, last + 1, END - 1);
+    last[END - 1] = c;
+    if (text && n + 1 == cap) {
+      wchar_t *more = cap < PASTE_MOST ? realloc(text, (cap *= 2) * sizeof *text) : NULL;
+      if (!more) free(text);
+      text = more;
     }
+    if (text) text[n++] = c == L'\r' ? L'\n' : c;
   }
+  if (!text) return NULL;
+  if (!wmemcmp(last, end, END)) n -= END;
   while (n && text[n - 1] == L'\n') n--;
-  if (text) text[n] = 0;
+  text[n] = 0;
+  *size = n;
+  return text;
+}
+
+static unsigned char paste(EditLine *edit, int key) {
+  size_t n = 0;
+  wchar_t *text = read_paste(edit, &n);
+  (void)key;
   const bool ok = text && (n == 0 || el_winsertstr(edit, text) == 0);
   free(text);
-  return ok ? CC_REFRESH : CC_ERROR;
+  if (ok) return CC_REFRESH;
+  fprintf(stdout, "\r\n(dropped: a paste has at most %d characters)\r\n", PASTE_MOST - 1);
+  fflush(stdout);
+  return CC_REDISPLAY;
 }
 
 static const char *const keys[][2] = {

@@ -169,6 +169,21 @@ static sconce_status speak(struct talk *t, const struct ids *ids, sconce_error *
   return SCONCE_OK;
 }
 
+/* Is there anything to forget that makes room for the last message? */
+static sconce_status measure_alone(struct talk *t, sconce_error *err) {
+  sconce_chat_desc desc = t->how;
+  const size_t last = t->n_messages - 1;
+  const bool system = last && !strcmp(t->messages[0].role, "system");
+  const sconce_message both[2] = {t->messages[0], t->messages[last]};
+  const int32_t *ids;
+  size_t n = 0;
+  desc.messages = system ? both : both + 1;
+  desc.n_messages = system ? 2 : 1;
+  sconce_status status = sconce_chat_encode(t->llm->tokenizer, &desc, &ids, &n, err);
+  t->n_alone = n < sconce_session_describe(t->llm->session)->context ? 0 : n;
+  return status;
+}
+
 /* The ids to go on from: all of it, or less where it must fit. *fits false: it cannot. */
 static sconce_status fit(struct talk *t, size_t n_said, struct ids *out, bool *fits,
                          sconce_error *err) {
@@ -185,8 +200,9 @@ static sconce_status fit(struct talk *t, size_t n_said, struct ids *out, bool *f
     out->data = NULL;
     status = encode(t, said, n_said, out, err);
     if (status != SCONCE_OK || out->n <= limit) break;
+    if (!t->n_forgotten) status = measure_alone(t, err);
     limit = context - context / 4; /* room for a while, so that not every turn is computed anew */
-    *fits = t->shift && forget_oldest(t);
+    *fits = t->shift && !t->n_alone && forget_oldest(t);
   }
   free(said);
   return status;
@@ -207,7 +223,7 @@ static sconce_status answer(struct talk *t, sconce_error *err) {
 }
 
 sconce_status talk_answer(struct talk *t, sconce_error *err) {
-  t->n_answer = t->n_forgotten = 0;
+  t->n_answer = t->n_forgotten = t->n_alone = 0;
   t->last = (sconce_generate_result){0};
   t->cost = (struct llm_cost){0};
   console_catch_interrupt(true);

@@ -21,6 +21,7 @@ struct talk {
   struct llm_cost cost;
   sconce_generate_result last;
   size_t n_forgotten; /* messages that made room for it */
+  size_t n_alone;     /* tokens of a question that no room can be made for; else 0 */
 };
 
 bool talk_add(struct talk *t, const char *role, const char *text, size_t size);

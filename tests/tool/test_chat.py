@@ -1,7 +1,10 @@
 """Chat in a real terminal: what is on the screen after keys were pressed, at several widths and in two locales."""
 
 import os
+import pty
+import select
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -26,8 +29,8 @@ class Screen:
                   f"exec env {env} {shell} -c \"{' '.join(command)}; echo status \\$?; {after}\"")
         self.wait(lambda text: text.rstrip().endswith(">"))
 
-    def tmux(self, *words):
-        done = subprocess.run(["tmux", "-S", self.socket, "-u", *words], capture_output=True, text=True,
+    def tmux(self, *words, stdin=""):
+        done = subprocess.run(["tmux", "-S", self.socket, "-u", *words], capture_output=True, text=True, input=stdin,
                               check=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
         return done.stdout
 
@@ -54,7 +57,7 @@ class Screen:
         self.tmux("send-keys", "-t", "chat", *names)
 
     def paste(self, text):
-        self.tmux("set-buffer", text)
+        self.tmux("load-buffer", "-", stdin=text)
         self.tmux("paste-buffer", "-p", "-t", "chat")
 
     def line(self):
@@ -191,6 +194,45 @@ def test_several_lines_are_one_message_and_are_remembered():
             screen.close()
 
 
+def test_a_long_paste_is_one_message():
+    """All of it, and nothing of it is taken for keys."""
+    text = "\n".join(f"line {i} of a text that is long and goes on" for i in range(2200))
+    def paste(screen):
+        screen.paste(text + "\n")
+        screen.wait(lambda shown: shown.rstrip().endswith("line 2199 of a text that is long and goes on"))
+        screen.keys("Enter")
+        screen.wait(lambda shown: "context holds" in shown and shown.rstrip().endswith("\n>"))
+        assert screen.text(above=True).count("(the message alone is") == 1, screen.text()
+    on_screen(paste, 80)
+
+
+def test_a_paste_without_measure_is_dropped_whole():
+    """A megabyte goes faster through a bare terminal than through tmux."""
+    with Toy() as toy:
+        pid, fd = pty.fork()
+        if pid == 0:
+            os.execve(SCONCE, [str(SCONCE), "chat", "-m", toy.model, "--chat", "plain", "-n", "1"],
+                      {**os.environ, "TERM": "xterm", "XDG_STATE_HOME": toy.folder, "NODEVICE_SELECT": "1"})
+        def read_until(what):
+            shown = b""
+            while what not in shown:
+                assert select.select([fd], [], [], 60)[0], shown
+                shown += os.read(fd, 1 << 16)
+            return shown
+        try:
+            read_until(b"> ")
+            text = b"\033[200~" + b"ab\r" * 350_000 + b"\033[201~"
+            for at in range(0, len(text), 1024):
+                assert os.write(fd, text[at:at + 1024]) == len(text[at:at + 1024])
+            shown = read_until(b"(dropped: a paste has at most 1048575 characters)")
+            os.write(fd, b"/stats\r")
+            assert b"position 0 of 8;" in read_until(b"; GPU") and b"ab" not in shown
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            os.close(fd)
+
+
 def test_ctrl_z_suspends_and_fg_goes_on():
     def suspend(screen):
         screen.type("half a li")
@@ -255,11 +297,24 @@ def test_only_what_is_new_is_computed():
 
 def test_a_full_context_says_what_to_do_each_time():
     with Toy() as toy:
-        _, err = chat(toy.model, "abcabcabc", "abc", "abc", "abc")
+        _, err = chat(toy.model, "abc", "abc", "abc", "abc")
         notices = [line for line in err.splitlines() if "the context is full" in line]
         assert len(notices) == 4 and all("--on-full shift" in n and "/reset" in n for n in notices), err
         _, err = run(SCONCE, "chat", "-m", toy.model, "--on-full", "fly", expect=2)
         assert "--on-full is 'fly', expected stop or shift" in err, err
+
+
+def test_a_message_that_no_room_can_be_made_for_fails():
+    with Toy() as toy:
+        def said(*options, message="abcabcabc", expect=1):
+            return run(SCONCE, "chat", "-m", toy.model, "--chat", "plain", "--temp", "0", "-n1", *options, stdin=f"a\n{message}\n/stats\n",
+                       expect=expect)
+        for options in ((), ("--on-full", "shift")):
+            out, err = said(*options)
+            assert "(the message alone is 11 tokens, the context holds 8 with the answer)" in err, err
+            assert "--on-full" not in err and "forgotten" not in err and "position 0 " not in out, (out, err)
+        assert "(the message alone is 8 tokens" in said("--system", "abcd", message="a")[1]
+        assert "alone" not in said(message="ab", expect=0)[1]
 
 
 def test_what_no_message_can_be_written_with_is_said_at_once():
