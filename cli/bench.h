@@ -58,7 +58,8 @@ struct bench_kernels {
 };
 int bench_kernels(const struct bench_kernels *bench);
 
-/* Bytes per second that kernels read here; 0 (and a complaint) if it cannot be measured. */
+/* Bytes per second that kernels read here; 0 where that limits nothing, with shaders in software,
+ * and (with a complaint) if it cannot be measured. */
 double bench_bandwidth(sconce_device *device);
 
 #endif

@@ -59,10 +59,12 @@ static void print_md(const struct table *t, const sconce_kernel_case *c,
 static void print_csv(const struct table *t, const sconce_kernel_case *c,
                       const sconce_kernel_row *r) {
   struct rates rates = rates_of(t, c, r);
-  printf("%s,%s,%d,%.3f,%u,%u,%llu,%llu,%.6g,%.4f,%.6g,%.4f,%.3e,%d\n", c->name, r->label,
-         r->chosen, r->us, r->dispatches, r->runs, (unsigned long long)c->bytes,
-         (unsigned long long)c->rotation, rates.gb_per_s, rates.of_bandwidth, rates.gflop_per_s,
-         rates.of_best, r->error, r->wrong);
+  char share[32] = "";
+  if (rates.of_bandwidth > 0) snprintf(share, sizeof share, "%.4f", rates.of_bandwidth);
+  printf("%s,%s,%d,%.3f,%u,%u,%llu,%llu,%.6g,%s,%.6g,%.4f,%.3e,%d\n", c->name, r->label, r->chosen,
+         r->us, r->dispatches, r->runs, (unsigned long long)c->bytes,
+         (unsigned long long)c->rotation, rates.gb_per_s, share, rates.gflop_per_s, rates.of_best,
+         r->error, r->wrong);
 }
 
 /* JSON has no infinity: an error that is none becomes null. */
@@ -71,12 +73,14 @@ static void print_json(const struct table *t, const sconce_kernel_case *c,
   struct rates rates = rates_of(t, c, r);
   printf("%s{\"case\": \"%s\", \"row\": \"%s\", \"chosen\": %s, \"us\": %.3f, \"dispatches\": %u, "
          "\"runs\": %u, \"bytes\": %llu, \"rotation\": %llu, \"gb_per_s\": %.6g, "
-         "\"bandwidth_share\": %.4f, \"gflop_per_s\": %.6g, \"best_share\": %.4f, \"matrix\": %s, "
-         "\"wrong\": %s, \"tolerance\": %g, \"error\": ",
+         "\"gflop_per_s\": %.6g, \"best_share\": %.4f, \"matrix\": %s, "
+         "\"wrong\": %s, \"tolerance\": %g, ",
          t->rows ? ",\n " : "", c->name, r->label, r->chosen ? "true" : "false", r->us,
          r->dispatches, r->runs, (unsigned long long)c->bytes, (unsigned long long)c->rotation,
-         rates.gb_per_s, rates.of_bandwidth, rates.gflop_per_s, rates.of_best,
-         c->matrix ? "true" : "false", r->wrong ? "true" : "false", c->tolerance);
+         rates.gb_per_s, rates.gflop_per_s, rates.of_best, c->matrix ? "true" : "false",
+         r->wrong ? "true" : "false", c->tolerance);
+  if (rates.of_bandwidth > 0) printf("\"bandwidth_share\": %.4f, ", rates.of_bandwidth);
+  printf("\"error\": ");
   if (r->error < 1e300)
     printf("%.3e}", r->error);
   else
@@ -128,17 +132,19 @@ static void print_head(const struct table *t, const sconce_device_info *d) {
   if (!strcmp(t->bench->format, "json")) {
     printf("{\"device\": ");
     cli_json_text(stdout, d->name);
-    printf(", \"library\": \"%s %s\", \"device_clock\": %s, \"read_bytes_per_s\": %.0f, "
-           "\"results\": [\n ",
-           d->library, d->library_version, d->timestamps ? "true" : "false", t->bandwidth);
+    printf(", \"library\": \"%s %s\", \"device_clock\": %s", d->library, d->library_version,
+           d->timestamps ? "true" : "false");
+    if (t->bandwidth > 0) printf(", \"read_bytes_per_s\": %.0f", t->bandwidth);
+    printf(", \"results\": [\n ");
   } else if (!strcmp(t->bench->format, "csv")) {
     puts("case,row,chosen,us,dispatches,runs,bytes,rotation,gb_per_s,bandwidth_share,gflop_per_s,"
          "best_share,error,wrong");
   } else {
+    printf("%s (%s), %s %s; ", d->name, d->api, d->library, d->library_version);
+    if (t->bandwidth > 0) printf("kernels read %.1f GB/s here; ", t->bandwidth * 1e-9);
     printf(
-        "%s (%s), %s %s; kernels read %.1f GB/s here; times by %s\n\n"
+        "times by %s\n\n"
         "| case | row | µs | dispatches | rate | share | error |\n|---|---|---|---|---|---|---|\n",
-        d->name, d->api, d->library, d->library_version, t->bandwidth * 1e-9,
         d->timestamps ? "the device's clock" : "wall clock");
   }
   fflush(stdout);

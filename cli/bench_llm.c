@@ -82,28 +82,31 @@ static sconce_status measure(struct llm *llm, int32_t *ids, const struct job *jo
 struct row {
   struct job job;
   double mean, sd; /* tokens per second */
-  double share;    /* of the measured read bandwidth; 0 for prompts */
+  double share;    /* of the measured read bandwidth; 0 for prompts, and where there is none */
 };
 
-static void print_row(const struct row *r, const char *format, bool first) {
+/* shares: there is a column for them. */
+static void print_row(const struct row *r, const char *format, bool shares, bool first) {
   const char *kind = r->job.decode ? "tg" : "pp";
   if (!strcmp(format, "json")) {
     printf("%s{\"test\": \"%s\", \"tokens\": %ld, \"depth\": %ld, \"tokens_per_s\": %.3f, "
-           "\"sd\": %.3f, \"bandwidth_share\": %.4f}",
-           first ? "" : ",\n ", kind, r->job.tokens, r->job.depth, r->mean, r->sd, r->share);
+           "\"sd\": %.3f",
+           first ? "" : ",\n ", kind, r->job.tokens, r->job.depth, r->mean, r->sd);
+    if (r->share > 0) printf(", \"bandwidth_share\": %.4f", r->share);
+    putchar('}');
   } else if (!strcmp(format, "csv")) {
-    printf("%s,%ld,%ld,%.3f,%.3f,%.4f\n", kind, r->job.tokens, r->job.depth, r->mean, r->sd,
-           r->share);
+    printf("%s,%ld,%ld,%.3f,%.3f,", kind, r->job.tokens, r->job.depth, r->mean, r->sd);
+    if (r->share > 0) printf("%.4f", r->share);
+    putchar('\n');
   } else {
-    char share[16] = "";
-    if (r->share > 0) snprintf(share, sizeof share, "%.1f %%", 100 * r->share);
-    printf("| %s%ld @ %ld | %.2f ± %.2f | %s |\n", kind, r->job.tokens, r->job.depth, r->mean,
-           r->sd, share);
+    printf("| %s%ld @ %ld | %.2f ± %.2f |", kind, r->job.tokens, r->job.depth, r->mean, r->sd);
+    if (r->share > 0) printf(" %.1f %%", 100 * r->share);
+    puts(shares ? " |" : "");
   }
   fflush(stdout);
 }
 
-static void print_head(const struct llm *llm, const char *model, const char *format) {
+static void print_head(const struct llm *llm, const char *model, const char *format, bool shares) {
   const sconce_device_info *d = sconce_device_describe(llm->load.device);
   sconce_stats s;
   sconce_load_times load;
@@ -131,7 +134,8 @@ static void print_head(const struct llm *llm, const char *model, const char *for
            cli_bytes(bytes, load.uploaded), (double)load.upload_ns * 1e-6,
            load.upload_ns ? (double)load.uploaded / (double)load.upload_ns : 0,
            (double)load.compile_ns * 1e-6);
-    puts("| test | tokens/s | read bandwidth |\n|---|---|---|");
+    puts(shares ? "| test | tokens/s | read bandwidth |\n|---|---|---|"
+                : "| test | tokens/s |\n|---|---|");
   }
 }
 
@@ -159,17 +163,15 @@ static int run_job(struct llm *llm, int32_t *ids, const struct job *job, long re
   sconce_stats stats;
   sconce_state_stats(sconce_session_state(llm->session), &stats);
   if (job->decode && bandwidth > 0) row.share = row.mean * (double)stats.gpu_weights / bandwidth;
-  print_row(&row, format, first);
+  print_row(&row, format, bandwidth > 0, first);
   return CLI_DONE;
 }
 
-/* With shaders in software the usual 128 MiB took 26 s (llvmpipe, two busy cores); a rough number
- * from 16 MiB must do there. */
 double bench_bandwidth(sconce_device *device) {
-  bool software = sconce_device_describe(device)->type == SCONCE_ADAPTER_SOFTWARE;
   sconce_bandwidth bandwidth = {0};
   sconce_error err = {0};
-  if (sconce_measure_bandwidth(device, software ? 16 << 20 : 0, &bandwidth, &err) != SCONCE_OK)
+  if (sconce_device_describe(device)->type == SCONCE_ADAPTER_SOFTWARE) return 0;
+  if (sconce_measure_bandwidth(device, 0, &bandwidth, &err) != SCONCE_OK)
     fprintf(stderr, "sconce: bandwidth not measured: %s\n", err.text);
   return bandwidth.read_bytes_per_s;
 }
@@ -192,7 +194,7 @@ static int run_all(struct llm *llm, const struct bench_llm *b, const struct numb
   if (!ids) return CLI_FAILED;
   double bandwidth = b->n_decode ? bench_bandwidth(llm->load.device) : 0;
   int result = CLI_DONE;
-  print_head(llm, b->options.model, b->format);
+  print_head(llm, b->options.model, b->format, bandwidth > 0);
   bool first = true;
   for (size_t d = 0; d < depths->n && result == CLI_DONE; d++) {
     for (size_t p = 0; p <= prompts->n && result == CLI_DONE; p++) {

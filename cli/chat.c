@@ -144,16 +144,6 @@ static int converse(struct chat *c) {
 
 /* ---- the verb -------------------------------------------------------------------------------- */
 
-static bool is_family(const char *name) {
-  for (size_t i = 0; sconce_chat_family_name(i); i++)
-    if (!strcmp(sconce_chat_family_name(i), name)) return true;
-  fprintf(stderr, "sconce: --chat is '%s', expected", name);
-  for (size_t i = 0; sconce_chat_family_name(i); i++)
-    fprintf(stderr, "%s %s", i ? "," : "", sconce_chat_family_name(i));
-  fputs("\n", stderr);
-  return false;
-}
-
 struct words {
   struct llm_options llm;
   struct render_options render;
@@ -183,14 +173,12 @@ static int open_and_converse(struct chat *c, const struct words *w,
 static int check_and_run(const struct cli_verb *verb, struct chat *c, const struct words *w) {
   sconce_sampler_desc sampler;
   struct talk *t = &c->talk;
-  if (t->how.family && !is_family(t->how.family)) return CLI_USAGE;
   if (w->render.conversation_path) return render_conversation(&w->render, &w->llm, t->how.family);
   long n = cli_number("-n", w->n, 0, 100000000);
   if (n < 0 || llm_sampler(&w->llm, &sampler) != CLI_DONE) return CLI_USAGE;
   if (!w->llm.model) return cli_usage(verb, "no model: give one with -m");
+  if (w->render.date) return cli_usage(verb, "--date belongs to --render");
   t->shift = !strcmp(w->on_full, "shift");
-  if (!t->shift && strcmp(w->on_full, "stop") != 0)
-    return cli_usage(verb, "--on-full is '%s', expected stop or shift", w->on_full);
   t->max_new = (uint32_t)n;
   t->llm = &c->llm;
   t->show = show;
@@ -207,16 +195,15 @@ int cli_chat(int argc, char **argv) {
   const struct cli_option options[] = {
       {"--system", "TEXT", "what the model is told first", .value = &c.talk.system},
       {"-n", "N", "at most N tokens an answer", .value = &w.n},
-      {"--on-full", "WHAT",
+      {"--on-full", "stop|shift",
        "when the context is full: stop (default), or shift, which forgets the oldest turns, never "
        "the system message, and computes the rest anew",
        .value = &w.on_full},
       LLM_CACHE_OPTION(w.llm, "keep the computed system message here: the next run with the same "
                               "one does not compute it again"),
       {.help = "how messages are written"},
-      {"--chat", "NAME",
-       "by a family's rules: chatml, smollm2, llama3, llama2, plain (default: the model's own "
-       "template, else what its vocabulary shows)",
+      {"--chat", "chatml|smollm2|llama3|llama2|plain",
+       "by a family's rules (default: the model's own template, else what its vocabulary shows)",
        .value = &c.talk.how.family},
       RENDER_OPTIONS(w.render),
       LLM_SAMPLER_OPTIONS(w.llm),

@@ -28,7 +28,8 @@ struct cli_list {
  * alone is a heading. */
 struct cli_option {
   const char *names;     /* "-m, --model", "--json"; "" takes the words that are no options */
-  const char *arg;       /* what --help calls its value; NULL: it is a flag */
+  const char *arg;       /* what --help calls its value, or all that it can be: "md|csv|json"; NULL:
+                            it is a flag */
   const char *help;      /* one paragraph */
   const char **value;    /* takes a value; the last one counts */
   bool *flag;            /* is set */
@@ -90,7 +91,7 @@ struct cli_device {
 #define CLI_DEVICE_OPTIONS(d)                                                                      \
   {"--device", "NAME", "part of an adapter's name, or its index in `sconce devices`",              \
    .value = &(d).name},                                                                            \
-      {"--precision", "WHAT",                                                                      \
+      {"--precision", "exact|fast",                                                                \
        "exact: f32 throughout; fast: f16 products, f32 sums, where rows are many, as in prompts; " \
        "by default fast where there are matrix units",                                             \
        .value = &(d).precision},                                                                   \

@@ -53,7 +53,7 @@ static void report(const struct llm_cost *p, const sconce_generate_result *r, bo
 /* Prompt, then text. The prompt is echoed when it is known to fit. */
 static int complete(struct llm *llm, const char *prompt, size_t size, sconce_generate_desc *desc,
                     struct output *out) {
-  sconce_error err = {0};
+  sconce_error err = {0}, unsaved = {0};
   sconce_generate_result result = {.stop = SCONCE_STOP_CALLER};
   struct llm_cost cost;
   const uint32_t context = sconce_session_describe(llm->session)->context;
@@ -66,12 +66,13 @@ static int complete(struct llm *llm, const char *prompt, size_t size, sconce_gen
   fflush(stdout);
   sconce_status status = llm_prompt(llm, desc->prompt, desc->n_prompt, &cost, &err);
   if (status == SCONCE_OK) {
-    llm_cache_save(llm, &cost);
+    llm_cache_save(llm, &cost, &unsaved); /* what is wrong is said behind the text */
     status = sconce_session_generate(llm->session, desc, &result, &err);
   }
   if (status != SCONCE_OK && status != SCONCE_CANCELLED) return cli_fail(&err);
   report(&cost, &result, out->json);
-  return console_interrupted() ? CLI_INTERRUPTED : CLI_DONE;
+  if (console_interrupted()) return CLI_INTERRUPTED;
+  return unsaved.status ? cli_fail(&unsaved) : CLI_DONE;
 }
 
 static int run(struct llm *llm, const char *prompt, size_t size, bool bos,

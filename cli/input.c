@@ -195,7 +195,6 @@ int input_make(const char *word, const sconce_tensor *bound, sconce_tensor *out,
   *out = (sconce_tensor){.dtype = bound->dtype};
   *data = NULL;
   const int kind = kind_of(word);
-  const char *list = !strncmp(word, "ints:", 5) ? word + 5 : word;
   const bool file = ends_with(word, ".npy") || ends_with(word, ".bin");
   bool ok;
   if (kind < KINDS)
@@ -204,8 +203,8 @@ int input_make(const char *word, const sconce_tensor *bound, sconce_tensor *out,
     ok = npy_read(word, out, data);
   else if (file)
     ok = read_raw(word, bound, out, data);
-  else if (list != word || strspn(word, "0123456789.,+-eE") == strlen(word))
-    ok = make_numbers(word, list, bound, out, data);
+  else if (strspn(word, "0123456789.,+-eE") == strlen(word))
+    ok = make_numbers(word, word, bound, out, data);
   else
     ok = complain(word, "neither a .npy or .bin file, numbers, zeros, ones, rand nor range");
   if (ok) return CLI_DONE;

@@ -69,8 +69,6 @@ static int check_and_run(const struct cli_verb *verb, const struct options *o) {
     return cli_usage(verb, "--graph, --dot, --json and --plan exclude each other");
   if (!o->plan && (o->inputs.n || o->device || o->no_params))
     return cli_usage(verb, "--input, --device and --no-params belong to --plan");
-  if (o->device && strcmp(o->device, "default") != 0 && strcmp(o->device, "full") != 0)
-    return cli_usage(verb, "--device is '%s', expected default or full", o->device);
   return inspect(o);
 }
 
@@ -87,11 +85,11 @@ int cli_inspect(int argc, char **argv) {
        .flag = &o.plan},
       {.help = "with --plan"},
       {"--input", "WORD",
-       "its inputs one after another, as `sconce run` takes them: zeros:1x16 gives dims, ints:5 "
+       "its inputs one after another, as `sconce run` takes them: zeros:1x16 gives dims, 5 or 1,2 "
        "values too (along the last dim), which positions and other live integers need; the rest "
        "have their largest dims and are zeros",
        .list = &o.inputs},
-      {"--device", "KIND",
+      {"--device", "default|full",
        "default: WebGPU's default limits and no optional feature; full: f16, subgroups of 32 and a "
        "desktop GPU's limits",
        .value = &o.device},

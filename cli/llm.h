@@ -73,11 +73,11 @@ struct llm_cost {
  * Ctrl-C, and what was computed stays. */
 sconce_status llm_prompt(struct llm *llm, const int32_t *ids, size_t n, struct llm_cost *cost,
                          sconce_error *err);
-/* Takes up the file of --cache if there is one. A file that is none of ours is left alone: then
- * CLI_FAILED, after a complaint. */
+/* Takes up the file of --cache, or makes an empty one. A file that is none of ours is left alone:
+ * then, and where none can be written, CLI_FAILED after a complaint. */
 int llm_cache_open(struct llm *llm);
-/* Writes it, if the prompt had something new; complains if it cannot. */
-void llm_cache_save(struct llm *llm, const struct llm_cost *cost);
+/* Writes it, if the prompt had something new. */
+sconce_status llm_cache_save(struct llm *llm, const struct llm_cost *cost, sconce_error *err);
 /* Does a file start like a kept session? Also true where there is no file. */
 bool llm_may_overwrite(const char *path);
 

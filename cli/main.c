@@ -12,10 +12,10 @@ static const struct {
     {"generate", cli_generate, "text from a prompt, with a language model"},
     {"chat", cli_chat, "a conversation with a language model"},
     {"check", cli_check, "models against the results that were shipped with them"},
-    {"run", cli_run, "one method of a model, with inputs from .npy files or made up"},
+    {"run", cli_run, "any model: pictures, numbers, .npy, .bin in; outputs shown, kept, timed"},
     {"tokenize", cli_tokenize, "text to token ids and back"},
     {"devices", cli_devices, "the GPUs that WebGPU offers here, with features and limits"},
-    {"bench", cli_bench, "what dispatches, submits and memory cost on a device"},
+    {"bench", cli_bench, "tokens per second, a call of any model, kernels, costs of a device"},
     {"inspect", cli_inspect, "what a .pte, .ptd or delegate file holds, and whether it runs"},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
@@ -58,15 +58,18 @@ static size_t distance(const char *a, const char *b) {
   return row[n];
 }
 
+/* What begins with the word, else what is most like it. */
 static int unknown_verb(const char *word) {
   enum { MOST = 2 };
   const char *meant = NULL;
   size_t best = MOST + 1;
-  for (int i = 0; i < VERBS; i++)
-    if (distance(word, verbs[i].name) < best) {
-      best = distance(word, verbs[i].name);
-      meant = verbs[i].name;
-    }
+  for (int i = 0; i < VERBS && best; i++) {
+    const bool begins = *word && !strncmp(word, verbs[i].name, strlen(word));
+    const size_t far = begins ? 0 : distance(word, verbs[i].name);
+    if (far >= best) continue;
+    best = far;
+    meant = verbs[i].name;
+  }
   fprintf(stderr, "sconce: unknown verb '%s'", word);
   if (meant) fprintf(stderr, ", did you mean '%s'?", meant);
   fputs("; `sconce help` lists them\n", stderr);

@@ -16,11 +16,18 @@ static int columns_of(const char *text, size_t n) {
   return columns;
 }
 
+/* What stays in one line: a word, or a whole "[-o md|csv|json]". */
+static size_t piece_of(const char *text) {
+  const size_t n = strcspn(text, " \n"), whole = *text == '[' ? strcspn(text, "]\n") : 0;
+  if (whole < n || whole > 40 || text[whole] != ']') return n;
+  return whole + strcspn(text + whole, " \n");
+}
+
 /* Writes words from column `at` on, broken at WIDTH; later lines begin at `indent`. */
 static void print_wrapped(FILE *out, const char *text, int at, int indent) {
   int blanks = 0; /* before the next word, if it does not begin a line */
   for (; *text; text++) {
-    const size_t n = strcspn(text, " \n");
+    const size_t n = piece_of(text);
     const int columns = columns_of(text, n);
     if (n && blanks && at + blanks + columns > WIDTH) {
       fprintf(out, "\n%*s", indent, "");
@@ -123,6 +130,30 @@ static bool store(const struct cli_option *o, const char *word, int room) {
   return true;
 }
 
+/* Is the word one of "md|csv|json"? Anything is where there is no such list. */
+static bool is_choice(const char *choices, const char *word) {
+  if (!choices || !strchr(choices, '|')) return true;
+  if (strchr(word, '|')) return false;
+  for (const size_t n = strlen(word); choices; choices = strchr(choices, '|')) {
+    choices += *choices == '|';
+    if (!strncmp(choices, word, n) && (!choices[n] || choices[n] == '|')) return n > 0;
+  }
+  return false;
+}
+
+/* "md, csv or json" */
+static const char *choices_text(const char *choices, char out[128]) {
+  size_t n = 0;
+  for (; *choices && n < 120; choices++) {
+    if (*choices != '|')
+      out[n++] = *choices;
+    else
+      n += (size_t)snprintf(out + n, 128 - n, "%s", strchr(choices + 1, '|') ? ", " : " or ");
+  }
+  out[n] = 0;
+  return out;
+}
+
 static int take_plain(const struct cli_verb *verb, const char *word, int room) {
   const struct cli_option *o = find(verb->options, "", 0);
   if (o) return store(o, word, room) ? CLI_DONE : CLI_FAILED;
@@ -144,7 +175,12 @@ static int take_option(const struct cli_verb *verb, int argc, char **argv, int *
     return CLI_DONE;
   }
   if (!value && ++*i >= argc) return cli_usage(verb, "'%.*s' needs a value", (int)n, word);
-  return store(o, value ? value : argv[*i], argc) ? CLI_DONE : CLI_FAILED;
+  if (!value) value = argv[*i];
+  char text[128];
+  if (!is_choice(o->arg, value))
+    return cli_usage(verb, "%.*s is '%s', expected %s", (int)n, word, value,
+                     choices_text(o->arg, text));
+  return store(o, value, argc) ? CLI_DONE : CLI_FAILED;
 }
 
 bool cli_parse(int argc, char **argv, const struct cli_verb *verb, int *result) {

@@ -75,22 +75,29 @@ bool llm_may_overwrite(const char *path) {
 
 int llm_cache_open(struct llm *llm) {
   sconce_error err = {0};
-  if (!llm->cache || (!console_can_read(llm->cache) && errno == ENOENT)) return CLI_DONE;
-  if (!llm_may_overwrite(llm->cache)) {
+  if (!llm->cache) return CLI_DONE;
+  const bool there = console_can_read(llm->cache) || errno != ENOENT;
+  if (there && !llm_may_overwrite(llm->cache)) {
     fprintf(stderr, "sconce: --cache %s: this is no kept session, and it is left as it is\n",
             llm->cache);
     return CLI_FAILED;
   }
-  if (sconce_session_load(llm->session, llm->cache, &err) != SCONCE_OK)
+  FILE *file =
+      console_open(llm->cache, "ab"); /* can it be written? Now, not in the middle of the text */
+  const long size = file && fseek(file, 0, SEEK_END) == 0 ? ftell(file) : 0;
+  if (!file) {
+    fprintf(stderr, "sconce: --cache %s: %s\n", llm->cache, strerror(errno));
+    return CLI_FAILED;
+  }
+  fclose(file);
+  if (size > 0 && sconce_session_load(llm->session, llm->cache, &err) != SCONCE_OK)
     fprintf(stderr, "sconce: --cache %s: %s; it is written anew\n", llm->cache, err.text);
   return CLI_DONE;
 }
 
-void llm_cache_save(struct llm *llm, const struct llm_cost *cost) {
-  sconce_error err = {0};
-  if (!llm->cache || cost->n_reused >= cost->n) return;
-  if (sconce_session_save(llm->session, llm->cache, &err) != SCONCE_OK)
-    fprintf(stderr, "sconce: --cache %s: %s\n", llm->cache, err.text);
+sconce_status llm_cache_save(struct llm *llm, const struct llm_cost *cost, sconce_error *err) {
+  if (!llm->cache || cost->n_reused >= cost->n) return SCONCE_OK;
+  return sconce_session_save(llm->session, llm->cache, err);
 }
 
 const char *llm_stop_name(sconce_stop stop) {

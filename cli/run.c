@@ -27,7 +27,7 @@ struct job {
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
-/* "int64 (1, 255), each dim at most": upper bounds where it is dynamic. */
+/* Upper bounds where it is dynamic. */
 static void print_bound(const char *what, uint32_t i, const sconce_tensor *t, bool dynamic) {
   char dims[128];
   printf("%s %u: %s %s%s\n", what, i, sconce_dtype_name(t->dtype), cli_dims(dims, t),
@@ -35,12 +35,11 @@ static void print_bound(const char *what, uint32_t i, const sconce_tensor *t, bo
 }
 
 static void print_bounds(const sconce_method_info *info) {
-  bool any = false;
-  for (uint32_t i = 0; i < info->n_inputs; i++) {
-    print_bound("input", i, &info->inputs[i], info->dynamic[i]);
-    any = any || info->dynamic[i];
-  }
-  for (uint32_t i = 0; i < info->n_outputs; i++) print_bound("output", i, &info->outputs[i], any);
+  const bool *dynamic = info->dynamic;
+  for (uint32_t i = 0; i < info->n_inputs; i++)
+    print_bound("input", i, &info->inputs[i], *dynamic++);
+  for (uint32_t i = 0; i < info->n_outputs; i++)
+    print_bound("output", i, &info->outputs[i], *dynamic++);
 }
 
 /* "1=x.npy" is about input 1; without a number the words are about one input after another. Where
@@ -252,6 +251,8 @@ static int check_and_run(const struct cli_verb *verb, const struct options *o) {
   if (repeats < 0 || top < 0 || steps < 0) return CLI_USAGE;
   if (o->labels && !top) top = 5;
   const struct counts n = {repeats, top, {.max_steps = (uint64_t)steps}};
+  if (!o->images.n && (o->picture.mean || o->picture.std || o->picture.resize))
+    return cli_usage(verb, "--mean, --std and --resize belong to --image");
   if (o->words.n == 0) return cli_usage(verb, "no model to run");
   if (o->words.n > 1) return cli_usage(verb, "unexpected '%s': one model", o->words.items[1]);
   return cli_check_program(o->words.items[0]) == CLI_DONE ? run(o, &n) : CLI_FAILED;

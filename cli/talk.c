@@ -263,7 +263,7 @@ sconce_status talk_warm_up(struct talk *t, sconce_error *err) {
   console_catch_interrupt(true);
   if (same && same < context) status = llm_prompt(t->llm, a.data, same, &t->cost, err);
   console_catch_interrupt(false);
-  if (same && same < context && status == SCONCE_OK) llm_cache_save(t->llm, &t->cost);
+  if (same && same < context && status == SCONCE_OK) status = llm_cache_save(t->llm, &t->cost, err);
   free(a.data);
   free(b.data);
   return status;

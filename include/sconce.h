@@ -327,7 +327,8 @@ typedef struct sconce_method_info { /* valid until close */
   uint32_t n_inputs, n_outputs;
   /* dtypes and upper bounds of the dims; data is NULL. A scalar has rank 0. */
   const sconce_tensor *inputs, *outputs;
-  const bool *dynamic; /* (n_inputs) may its dims be smaller than these? Else they are its dims */
+  const bool *dynamic; /* (n_inputs + n_outputs), the inputs first: may its dims be smaller than
+                          these? Else they are its dims */
   bool can_draw;       /* a language model (ids in, logits out, KV caches): see sconce_draw */
   uint32_t max_rows;   /* of logits that such a call can give: see last_rows */
 } sconce_method_info;

@@ -142,7 +142,8 @@ static sconce_status match_tensor(const struct ptd_set *set, const struct pte_te
                                   sconce_error *err) {
   struct ptd_entry entry;
   if (!ptd_find(set, t->fqn, &entry))
-    return fail(err, SCONCE_BAD_FILE, "external tensor '%.*s' is in none of the %u data files",
+    return fail(err, SCONCE_BAD_FILE,
+                "external tensor '%.*s' is in none of the %u data files; is a .ptd file missing?",
                 TEXT(t->fqn), (unsigned)set->n_files);
   if (!entry.has_layout)
     return fail(err, SCONCE_BAD_FILE, "external tensor '%.*s' has no layout in its data file",

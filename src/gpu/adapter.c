@@ -154,8 +154,8 @@ sconce_status adapter_choose(const struct adapters *list, const char *wanted, ui
     found = true;
   }
   if (!found)
-    return fail(err, SCONCE_NO_DEVICE, "no adapter's name contains '%s'; the first is '%s'", wanted,
-                list->info[0].name);
+    return fail(err, SCONCE_NO_DEVICE, "no adapter's name contains '%s'; the first of %u is '%s'",
+                wanted, list->n, list->info[0].name);
   return SCONCE_OK;
 }
 

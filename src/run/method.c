@@ -55,17 +55,19 @@ static sconce_status describe_side(sconce_method *m, struct fb_vec indices, cons
   return SCONCE_OK;
 }
 
-static bool is_dynamic(const struct pte_method *m, uint32_t input) {
-  const struct pte_value v = pte_value(m, (uint32_t)fb_i32_at(m->inputs, input));
+static bool is_dynamic(const struct pte_method *m, struct fb_vec side, uint32_t i) {
+  const struct pte_value v = pte_value(m, (uint32_t)fb_i32_at(side, i));
   return v.kind == PTE_TENSOR && v.tensor.dynamism != PTE_STATIC;
 }
 
 /* A delegate's graph does not say which dims change: any of them may. */
 static sconce_status find_dynamic(sconce_method *m, sconce_error *err) {
-  const uint32_t n = m->graph.n_inputs;
-  bool *dynamic = arena_new(&m->arena, bool, n);
+  const uint32_t n = m->graph.n_inputs, n_out = m->graph.n_outputs;
+  const struct pte_method *p = &m->program;
+  bool *dynamic = arena_new(&m->arena, bool, n + n_out);
   if (!dynamic) return fail(err, SCONCE_NO_MEMORY, "no memory for %u inputs", n);
-  for (uint32_t i = 0; i < n; i++) dynamic[i] = is_bare(m) || is_dynamic(&m->program, i);
+  for (uint32_t i = 0; i < n; i++) dynamic[i] = is_bare(m) || is_dynamic(p, p->inputs, i);
+  for (uint32_t i = 0; i < n_out; i++) dynamic[n + i] = is_bare(m) || is_dynamic(p, p->outputs, i);
   m->info.dynamic = dynamic;
   return SCONCE_OK;
 }

@@ -341,7 +341,7 @@ static void wrong_choices_name_what_there_is(void) {
   struct gpu *gpu;
   sconce_error err = {0};
   CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.adapter = "no such card"}, &err), SCONCE_NO_DEVICE,
-              err, "contains 'no such card'; the first is '");
+              err, "contains 'no such card'; the first of ");
   CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.adapter = "15"}, &err), SCONCE_NO_DEVICE, err,
               "no adapter 15, there are");
   CHECK_FAILS(gpu_open(&gpu, &(struct gpu_desc){.library = "/nonexistent/lib.so"}, &err),

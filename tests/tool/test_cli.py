@@ -34,6 +34,7 @@ def test_wrong_usage_is_2_and_says_what():
     cases = {
         "fly": "unknown verb 'fly'; `sconce help`",
         "chta": "unknown verb 'chta', did you mean 'chat'?; `sconce help` lists them",
+        "gen": "unknown verb 'gen', did you mean 'generate'?",
         "help inpect": "unknown verb 'inpect', did you mean 'inspect'?",
         "generate_a_very_long_word_without_an_end": "unknown verb 'generate_a",
         "run a -m b": "unexpected 'b': one model",
@@ -50,6 +51,14 @@ def test_wrong_usage_is_2_and_says_what():
         "bench": "nothing to measure: -m MODEL",
         "bench --memory --dispatch": "exclude each other",
         "bench --memory -o xml": "-o is 'xml', expected md, csv or json",
+        "bench --memory -o md|csv": "-o is 'md|csv', expected md, csv or json",
+        "run x --precision=foo": "--precision is 'foo', expected exact or fast; see `sconce run --help`",
+        "generate -m x -p a --precision foo": "--precision is 'foo', expected exact or fast",
+        "devices --precision fas": "--precision is 'fas', expected exact or fast",
+        "inspect x --plan --device half": "--device is 'half', expected default or full",
+        "chat -m x --date 2026-11-16": "--date belongs to --render",
+        "run x --mean 0.5": "--mean, --std and --resize belong to --image",
+        "run x --resize 256 --input y.npy": "--mean, --std and --resize belong to --image",
         "bench --memory --quick": "--filter and --quick belong to --kernels",
         "bench --memory --profile": "--profile and --lookup belong to -m",
         "chat model.pte": "unexpected 'model.pte': the model comes after -m",
@@ -111,6 +120,8 @@ def test_a_part_of_a_file_says_what_is_missing():
                 assert f"the file has {size} bytes: is it cut short?" in err, (words, err)
         _, err = run(SCONCE, "run", ROOT / "tests/data/format/delegated_ext.pte", expect=1)
         assert "is a .ptd file missing? Give it with --data FILE.ptd" in err and "format/delegated_ext.pte: " in err, err
+        _, err = run(SCONCE, "run", ROOT / "tests/data/programs/three_ptd/model.pte", expect=1)
+        assert "external tensor '" in err and "is a .ptd file missing? Give it with --data FILE.ptd" in err, err
         _, err = run(SCONCE, "run", ROOT / "tests/data/cases/right/add/model.pte", "--output-dir", f"{folder}/a/b", expect=1)
         assert f"cannot make the folder {folder}/a/b: No such file or directory" in err, err
         out, err = run(SCONCE, "check", f"{folder}/none", expect=1)
@@ -204,13 +215,17 @@ def test_precision_shows_and_is_checked():
         chosen = listed["devices"][listed["chosen"]]
         assert chosen["fast"] == (word == "fast" and chosen["f16"]), chosen
     assert "precision: exact" in run(SCONCE, "devices", env={"SCONCE_PRECISION": "exact"})[0]
-    _, err = run(SCONCE, "devices", "--precision", "double", expect=1)
+    _, err = run(SCONCE, "devices", expect=1, env={"SCONCE_PRECISION": "double"})
     assert "precision 'double' is neither exact nor fast" in err, err
 
 
 def test_failures_are_1_with_one_sentence():
     _, err = run(SCONCE, "bench", "--dispatch", expect=1, env={"SCONCE_ADAPTER": "no such card"})
     assert "no device: no adapter's name contains 'no such card'" in err and len(err.splitlines()) == 1, err
+    n = len(json.loads(run(SCONCE, "devices", "--json")[0])["devices"])
+    for index in ("9", "99"):
+        _, err = run(SCONCE, "devices", "--device", index, expect=1)
+        assert f"no adapter {index}, there are {n}" in err or f"contains '{index}'; the first of {n} is '" in err, err
     _, err = run(SCONCE, "devices", expect=1, env={"SCONCE_WEBGPU": "/nonexistent.so"})
     assert "cannot open the WebGPU library" in err, err
     _, err = run(SCONCE, "devices", expect=1, env={"SCONCE_DISABLE": "rays"})

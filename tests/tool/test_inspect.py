@@ -98,7 +98,7 @@ def test_options_before_and_after_the_file():
 
 def test_plan_takes_the_words_of_run():
     toy = ROOT / "tests/data/goldens/toy.pte"
-    text = inspect(toy, "--plan", "--input", "zeros:1x3", "--input", "ints:2", "--device", "full")
+    text = inspect(toy, "--plan", "--input", "zeros:1x3", "--input", "2", "--device", "full")
     assert "device full" in text and "int32 [1, 3]" in text and "embedding/f32" in text
     assert "n=24" not in inspect(toy, "--plan", "--input", "zeros:1x3", "--no-params")
     assert "[1, 7]" in inspect(toy, "--plan")

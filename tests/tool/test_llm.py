@@ -138,6 +138,8 @@ def test_a_prompt_is_kept_between_runs():
         assert "no kept session, and it is left as it is" in err and out == "", err
         with open(other, encoding="utf-8") as text:
             assert text.read() == "a poem that nobody wants to lose"
+        out, err = story("a", "--cache", f"{folder}/none/kept", expect=1)  # before there is any text
+        assert "none/kept: No such file or directory" in err and out == "", err
         with Toy() as toy:  # another model's is not taken, which everybody hears
             _, err = run(SCONCE, "generate", "-m", toy.model, "-p", "a", "-n1", "--cache", kept)
             assert "; it is written anew" in err and kept in err, err

@@ -11,6 +11,7 @@ from support import ROOT, SCONCE, Skip, run
 
 ADD = ROOT / "tests/data/cases/right/add/model.pte"
 MUL = ROOT / "tests/data/cases/right/mul_dynamic/model.pte"
+STORIES = ROOT / "models/stories15M/stories15M-4w.pte"
 INTS = ROOT / "tests/data/cases/right/add_int64/model.pte"
 
 
@@ -38,13 +39,21 @@ def test_words_about_inputs_and_outputs():
     assert out == "".join(f"{what}: float32 (8, 6) or smaller\n" for what in ("input 0", "input 1", "output 0")), out
     out, _ = run(SCONCE, "run", ADD, "--list")
     assert out.splitlines()[:2] == ["input 0: float32 (3, 5)", "input 1: float32 (5,)"], out
+    out, _ = run(SCONCE, "run", STORIES, "--list")  # the last row of logits alone: as many whatever the prompt
+    assert out == "input 0: int64 (1, 255) or smaller\ninput 1: int64 (1,)\noutput 0: float32 (1, 32000)\n", out
+
+
+def test_a_position_outside_the_context_is_named():
+    for tokens, position, sentence in ((1, 300, "1 position from 300 on"), (2, 255, "2 positions from 255 on")):
+        _, err = run(SCONCE, "run", STORIES, "--input", f"zeros:1x{tokens}", "--input", position, expect=1)
+        assert f"{sentence}, the tables have 256: outside the context" in err, err
 
 
 def test_made_up_inputs():
     out, _ = run(SCONCE, "run", MUL, "--input", "ones:2x6", "--input", "rand:2x6")
     assert "float32 (2, 6)" in out and "min 0.0" in out and "max 0." in out, out
     assert out == run(SCONCE, "run", "--input", "ones:2x6", MUL, "--input", "rand:2x6")[0]
-    out, _ = run(SCONCE, "run", ADD, "--input", "zeros:3x5", "--input", "ints:1,-2,3,4,5")
+    out, _ = run(SCONCE, "run", ADD, "--input", "zeros:3x5", "--input", "1,-2,3,4,5")
     assert "  1 -2 3 4 5 1 -2 3 …\n" in out and "min -2  max 5  mean 2.2" in out, out
     out, _ = run(SCONCE, "run", MUL, "--input", "zeros:0x6", "--input", "zeros:0x6")
     assert "float32 (0, 6)" in out, out
@@ -109,7 +118,7 @@ def test_wrong_inputs():
         ("zeros:5",): "input 0 has rank 2, given 1",
         ("zeros:axb",): "8 sizes, like 1x3x224x224",
         ("zeros:3x",): "8 sizes, like 1x3x224x224",
-        ("ints:1,x",): "expected numbers with commas",
+        ("1,x",): "neither a .npy or .bin file, numbers",
         ("1,,2",): "expected numbers with commas",
         ("picture",): "neither a .npy or .bin file, numbers, zeros, ones, rand nor range",
         ("x=zeros:3x5",): "--input x=zeros:3x5: inputs have numbers here: 0=zeros:3x5",

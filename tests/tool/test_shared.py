@@ -53,7 +53,7 @@ def test_dispatches_of_a_token():
         for device, most in (("default", 128), ("full", 384)):  # keys of one chunk
             for position, layer in ((5, 5), (most - 1, 5), (most, 6), (8000, 6)):
                 out, _ = run(SCONCE, "inspect", pte, "--plan", "--no-params", "--device", device,
-                             "--input", "zeros:1x1", "--input", f"ints:{position}")
+                             "--input", "zeros:1x1", "--input", str(position))
                 assert f" {16 * layer + 5} dispatches" in out.splitlines()[-1], (position, device, out.splitlines()[-1])
 
 

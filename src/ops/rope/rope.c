@@ -6,6 +6,7 @@
 #include "rope_interleaved.wgsl.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum form { PAIRS, HALVES, HALVES_OF_ONE };
 
@@ -116,14 +117,31 @@ static sconce_status read_call(struct plan *p, const struct node *n, struct call
   return check_tables(p, c, form);
 }
 
+/* Where a slice cut the table's rows out of a whole one: what they are called there, for people. */
+static void find_whole(struct plan *p, const struct node *n, struct call *c) {
+  uint32_t id = n->args[2];
+  for (uint32_t i = p->g->n_nodes; i--;) {
+    const struct node *m = &p->g->nodes[i];
+    if (m->n_args == 0 || m->args[m->n_args - 1] != id) continue;
+    const struct tensor *x = tensor_at(p, m->args[0]);
+    if (x && x->rank && !strcmp(m->op->name, "aten.slice_copy.Tensor")) {
+      if (arg_int(p, m, 2, &c->start) == SCONCE_OK) c->positions = x->dim_live[0];
+      return;
+    }
+    id = m->args[0];
+  }
+}
+
 static sconce_status shape(struct plan *p, const struct node *n) {
   struct call c;
   TRY(read_call(p, n, &c));
-  if (c.start < 0 || c.start > (int64_t)c.positions - c.seq)
+  if (c.start < 0 || c.start > (int64_t)c.positions - c.seq) {
+    if (n->op->code == PAIRS) find_whole(p, n, &c);
     return fail(p->err, SCONCE_BAD_ARGUMENT,
-                "%u positions from %" PRId64
+                "%u position%s from %" PRId64
                 " on, the tables have %u: outside the context that the model was exported with",
-                c.seq, c.start, c.positions);
+                c.seq, c.seq == 1 ? "" : "s", c.start, c.positions);
+  }
   TRY(set_dims(p, c.yq, c.q->dim_live, c.q->rank));
   return set_dims(p, c.yk, c.k->dim_live, c.k->rank);
 }
