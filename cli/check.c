@@ -206,7 +206,7 @@ int cli_check(int argc, char **argv) {
       {"-v, --verbose", NULL, "a line for each case that passes, too", .flag = &r.verbose},
       {"--device", "NAME", "part of an adapter's name, or its index in `sconce devices`",
        .value = &which.name},
-      {"--precision", "WHAT",
+      {"--precision", "exact|fast",
        "what to hold to the goldens: exact, f32 throughout (default); or fast, products in f16, "
        "which may be off by 2e-3 of the largest value",
        .value = &which.precision},
@@ -217,13 +217,15 @@ int cli_check(int argc, char **argv) {
       "MODEL.pte --golden X.golden.json [--tolerance T] […]\n"
       "--self [--quick] [--seconds N] [--filter TEXT] [--json] [-v]",
       "Runs models on the device and compares what they compute with what was shipped with them. A "
-      "DIR is searched for folders with a case.json, and for X.golden.json beside X.pte; see "
-      "docs/checking.md. Prints a line for each case that fails; on a terminal a count shows how "
-      "far "
-      "it is. A case that this build or this device does not support has failed, and so has a "
-      "search that finds nothing. With --self every kernel that this device can run is compared "
-      "with plain loops in double; one that is wrong is named, kept for this adapter, driver and "
-      "version, and not chosen any more.",
+      "DIR is searched for folders with a case.json, and for X.golden.json beside X.pte: " CLI_PAGE(
+          "checking.md") ". Prints a line for each case that fails; on a terminal a count shows "
+                         "how far it is. A case that this build or this device does not support "
+                         "has failed, and so has a "
+                         "search that finds nothing. With --self every kernel that this device can "
+                         "run is compared "
+                         "with plain loops in double; one that is wrong is named, kept for this "
+                         "adapter, driver and "
+                         "version, and not chosen any more.",
       options};
   int result;
   if (cli_parse(argc, argv, &verb, &result)) {

@@ -47,6 +47,9 @@ struct cli_verb {
  * something was wrong and has been named. */
 bool cli_parse(int argc, char **argv, const struct cli_verb *verb, int *result);
 
+/* A page of docs/, for a message. */
+#define CLI_PAGE(name) "docs/" name " (installed in share/doc/sconce)"
+
 /* "sconce: …" on stderr, with where to read more; returns CLI_USAGE. */
 #ifdef __GNUC__
 __attribute__((format(printf, 2, 3)))

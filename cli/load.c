@@ -46,11 +46,12 @@ static const struct {
   const char *bytes, *what;
 } kinds[] = {
     {4, "ET", NULL}, /* the library says more about versions */
-    {0, "GGUF", "a GGUF file; docs/export.md tells how to make a .pte of a Llama"},
+    {0, "GGUF", "a GGUF file; how to make a .pte of a Llama: " CLI_PAGE("export.md")},
     {4, "FT01", "a .ptd data file: give it with --data, beside its .pte"},
     {4, "VH", "a delegate's graph, a part of a .pte; `sconce inspect` shows it"},
-    {0, "PK\003\004", "a zip file, as PyTorch saves models; export it first, see docs/export.md"},
-    {8, "{\"", "a safetensors file; export its model first, see docs/export.md"},
+    {0, "PK\003\004",
+     "a zip file, as PyTorch saves models; how to export one: " CLI_PAGE("export.md")},
+    {8, "{\"", "a safetensors file; how to export its model: " CLI_PAGE("export.md")},
 };
 
 int cli_check_program(const char *path) {

@@ -40,6 +40,8 @@ def members(preset):
     yield "LICENSE", (ROOT / "LICENSE").read_bytes(), False
     yield "LICENSE.wgpu-native", (ROOT / "tools/licenses/wgpu-native.txt").read_bytes(), False
     yield "README.md", (ROOT / "README.md").read_bytes(), False
+    for path in sorted(p for p in (ROOT / "docs").rglob("*") if p.suffix in (".md", ".svg", ".png")):
+        yield path.relative_to(ROOT).as_posix(), path.read_bytes(), False
 
 
 def write_zip(path, top, files):

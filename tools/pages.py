@@ -4,10 +4,13 @@
 usage: pages.py SCONCE FOLDER
 """
 
+import datetime
+import os
 import pathlib
 import re
 import subprocess
 import sys
+import time
 
 OPTION = re.compile(r"^  (-[^ ,]+(?:, --[^ ]+)?)(?: (\S+))?(?:  +(.*))?$")
 FILES = ("FILE", "DIR", "[N=]FILE", "[N=]WORD")
@@ -55,8 +58,14 @@ def roff(text):
     return "\\&" + text if text[:1] in ".'" else text
 
 
+def head(name, version):
+    seconds = int(os.environ.get("SOURCE_DATE_EPOCH", time.time()))  # of a build that is to be repeated
+    day = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).date()
+    return f'.TH {name} 1 {day} "{version}" "Sconce"'
+
+
 def page(verb, version):
-    out = [f'.TH SCONCE\\-{verb.name.upper()} 1 "" "{version}" "Sconce"', ".SH NAME",
+    out = [head(rf"SCONCE\-{verb.name.upper()}", version), ".SH NAME",
            f"sconce\\-{verb.name} \\- {roff(verb.what)}", ".SH SYNOPSIS", ".nf", *map(roff, verb.usage), ".fi",
            ".SH DESCRIPTION", roff(verb.text)]
     heading = None
@@ -71,7 +80,7 @@ def page(verb, version):
 
 def front(lines, verbs, version):
     tail = lines[lines.index("", lines.index("verbs:")) + 1:]
-    out = [f'.TH SCONCE 1 "" "{version}" "Sconce"', ".SH NAME", r"sconce \- runs ExecuTorch models on any GPU through WebGPU",
+    out = [head("SCONCE", version), ".SH NAME", r"sconce \- runs ExecuTorch models on any GPU through WebGPU",
            ".SH SYNOPSIS", r"\fBsconce\fR \fIVERB\fR [\fIOPTION\fR]…", ".SH VERBS"]
     for verb in verbs:
         out += [".TP", rf"\fBsconce\-{verb.name}\fR(1)", roff(verb.what)]
@@ -88,24 +97,35 @@ def front(lines, verbs, version):
 HELP = "what a verb does, and its options"
 
 
+def choices(value):
+    """The words that a value can be: "stop|shift"."""
+    return value.split("|") if value and "|" in value else []
+
+
 def bash(verbs):
     rows = "\n".join(f"    {v.name}) words='{' '.join(n for o in v.options for n in o[1])}' ;;" for v in verbs)
     other = "\n".join(f"    {v.name}) other=' {' '.join(n for _, names, value, _ in v.options if value and value not in FILES for n in names)} ' ;;"
                       for v in verbs)
+    values = "\n".join(f"    '{v.name} {n}') values='{' '.join(choices(value))}' ;;"
+                       for v in verbs for _, names, value, _ in v.options if choices(value) for n in names)
     return f"""# bash completion of sconce
 _sconce() {{
-  local current=${{COMP_WORDS[COMP_CWORD]}} verb=${{COMP_WORDS[1]}} words= other=
+  local current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}} verb=${{COMP_WORDS[1]}} words= other= values=
   if [ "$COMP_CWORD" -eq 1 ] || {{ [ "$COMP_CWORD" -eq 2 ] && [ "$verb" = help ]; }}; then
     COMPREPLY=($(compgen -W "{' '.join(v.name for v in verbs)} help --version" -- "$current"))
     return
   fi
   case $verb in
 {rows}
+    *) COMPREPLY=(); return ;;
   esac
   case $verb in  # whose values are no files
 {other}
   esac
-  case $other in *" ${{COMP_WORDS[COMP_CWORD - 1]}} "*) COMPREPLY=(); return ;; esac
+  case "$verb $before" in  # what they can be
+{values}
+  esac
+  case $other in *" $before "*) COMPREPLY=($(compgen -W "$values" -- "$current")); return ;; esac
   case $current in
     -*) COMPREPLY=($(compgen -W "$words" -- "$current")) ;;
     *) local IFS=$'\\n'; COMPREPLY=($(compgen -f -- "$current")) ;;  # names may have spaces
@@ -127,7 +147,8 @@ def zsh(verbs):
     for v in verbs:
         out += [f"  {v.name})", "    _arguments \\"]
         for _, names, value, text in v.options:
-            end = "" if not value else ":" + zsh_text(value) + (":_files" if value in FILES else ": ")
+            what = f"({' '.join(choices(value))})" if choices(value) else "_files" if value in FILES else " "
+            end = f":{zsh_text(value)}:{what}" if value else ""
             out += [f"      '*{n}[{zsh_text(text)}]{end}' \\" for n in names]
         out += ["      '*:file:_files'", "    ;;"]
     return "\n".join(out + ["  esac", "}", '_sconce "$@"', ""])
@@ -138,14 +159,15 @@ def fish_text(text):
 
 
 def fish(verbs):
-    out = ["# fish completion of sconce", f"complete -c sconce -n __fish_use_subcommand -f -a help -d {fish_text(HELP)}"]
+    out = ["# fish completion of sconce", f"complete -c sconce -n __fish_use_subcommand -f -a help -d {fish_text(HELP)}",
+           "complete -c sconce -n '__fish_seen_subcommand_from help' -f"]
     for v in verbs:
-        out.append(f"complete -c sconce -n '__fish_seen_subcommand_from help' -f -a {v.name} -d {fish_text(v.what)}")
+        out.append(f"complete -c sconce -n '__fish_seen_subcommand_from help; and test (count (commandline -opc)) -eq 2' -a {v.name} -d {fish_text(v.what)}")
         out.append(f"complete -c sconce -n __fish_use_subcommand -f -a {v.name} -d {fish_text(v.what)}")
         for _, names, value, text in v.options:
             keys = " ".join(f"-l {n[2:]}" if n.startswith("--") else f"-s {n[1:]}" for n in names)
-            more = "" if not value else " -r" if value in FILES else " -x"
-            out.append(f"complete -c sconce -n '__fish_seen_subcommand_from {v.name}' {keys}{more} -d {fish_text(text)}")
+            more = f" -x -a '{' '.join(choices(value))}'" if choices(value) else "" if not value else " -r" if value in FILES else " -x"
+            out.append(f"complete -c sconce -n '__fish_seen_subcommand_from {v.name}; and not __fish_seen_subcommand_from help' {keys}{more} -d {fish_text(text)}")
     return "\n".join(out + [""])
 
 

@@ -91,7 +91,7 @@ def test_values_stand_apart_or_not():
 def test_other_files_are_named():
     with tempfile.TemporaryDirectory() as folder:
         cases = {
-            b"GGUF\3\0\0\0" + bytes(32): "a GGUF file; docs/export.md",
+            b"GGUF\3\0\0\0" + bytes(32): "a GGUF file; how to make a .pte of a Llama: docs/export.md (installed in share/doc/sconce)",
             bytes(4) + b"FT01" + bytes(32): "a .ptd data file: give it with --data",
             b"PK\3\4" + bytes(32): "a zip file, as PyTorch saves models",
             struct.pack("<Q", 9) + b'{"a": 12}': "a safetensors file",

@@ -15,14 +15,15 @@ from support import ROOT, SCONCE, Skip, run
 
 
 def pages(folder):
-    run("python3", ROOT / "tools/pages.py", SCONCE, folder)
+    run("python3", ROOT / "tools/pages.py", SCONCE, folder, env={"SOURCE_DATE_EPOCH": "86400"})
+    assert ' 1 1970-01-02 "' in (pathlib.Path(folder) / "man/man1/sconce.1").read_text()
     return pathlib.Path(folder)
 
 
 def options_of(verb):
     """What --help lists, by itself."""
     out, _ = run(SCONCE, verb, "--help")
-    return {n for line in out.splitlines() if line.startswith("  -") for n in re.split(r" [A-Z\\[]|  ", line[2:])[0].strip().split(", ")}
+    return {n for line in out.splitlines() if line.startswith("  -") for n in re.split(r" [A-Z\\[]|  | \S+\|", line[2:])[0].strip().split(", ")}
 
 
 def verbs():
@@ -44,7 +45,10 @@ def test_every_option_has_its_place_in_the_manual_and_the_completions():
             for name in options:
                 assert rf"\fB{name}\fR" in text and f"'*{name}[" in zsh, (verb, name)
                 key = f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"
-                assert re.search(rf"from {verb}' .*{re.escape(key)}\b", fish), (verb, name)
+                assert re.search(rf"from {verb}; .*{re.escape(key)}\b", fish), (verb, name)
+        if shutil.which("mandoc"):
+            for page in pathlib.Path(folder).glob("man/man1/*.1"):
+                run("mandoc", "-Tlint", "-Wwarning", page)
         if shutil.which("groff"):
             for page in pathlib.Path(folder).glob("man/man1/*.1"):
                 _, err = run("groff", "-man", "-Tutf8", "-ww", "-Kutf8", page)
@@ -65,6 +69,9 @@ COMP_WORDS=({' '.join(f"'{w}'" for w in words)}); COMP_CWORD={len(words) - 1}; _
         assert complete("sconce", "generate", "-m", "my") == ["my model.pte"]
         assert complete("sconce", "run", "my") == complete("sconce", "run", "x.pte", "--input", "my") == ["my model.pte"]
         assert complete("sconce", "generate", "-n", "my") == [""]  # no files where a number stands
+        assert complete("sconce", "help", "run", "my") == [""]
+        assert complete("sconce", "chat", "--on-full", "") == ["stop", "shift"]
+        assert complete("sconce", "bench", "-o", "j") == ["json"]
 
 
 def needs(shell):
@@ -88,6 +95,8 @@ def test_fish_completes():
         assert complete("sconce ge") == ["generate"]
         assert complete("sconce help to") == ["tokenize"]
         assert complete("sconce chat --on") == ["--on-full"]
+        assert complete("sconce run --precision ") == ["exact", "fast"]
+        assert complete("sconce help run ") == []
         assert set(complete("sconce ")) == {*verbs(), "help"}
 
 
@@ -114,7 +123,7 @@ def test_zsh_completes():
         try:
             os.write(fd, f"fpath=({folder}/zsh/site-functions $fpath); autoload -U compinit; compinit -u -D; echo rea''dy\n".encode())
             read_until(fd, "ready")
-            for line, whole in (("ge", "generate"), ("help to", "help tokenize"), ("chat --on", "chat --on-full"), ("he", "help")):
+            for line, whole in (("ge", "generate"), ("help to", "help tokenize"), ("chat --on", "chat --on-full"), ("chat --on-full st", "chat --on-full stop"), ("he", "help")):
                 os.write(fd, f"sconce {line}\t".encode())
                 read_until(fd, rf"sconce {whole} ")
                 os.write(fd, b"\x15")  # the line goes
@@ -139,6 +148,8 @@ def test_the_debian_package_works_where_it_is_put():
         done = subprocess.run([root / "usr/bin/sconce", "devices"], capture_output=True, text=True, env=env)
         assert done.returncode == 0 and done.stdout.count("*") == 1 and done.stderr == "", done
         assert (root / "usr/share/man/man1/sconce-chat.1").exists()
+        assert (root / "usr/share/doc/sconce/docs/export.md").exists() and (root / "usr/share/doc/sconce/docs/images/demo.svg").exists()
+        assert not list(root.rglob("usr/share/doc/sconce/**/*.json"))
         assert "MIT License" in (root / "usr/share/doc/sconce/LICENSE.wgpu-native").read_text()
         library = next(root.rglob("libwgpu_native.so"))
         library.rename(root / "usr/lib/libwgpu_native.so")  # any of the places that the message names
