@@ -15,8 +15,9 @@ import html
 import json
 import math
 
-WIDTH, HEIGHT = 760, 400
-LEFT, RIGHT, TOP, BOTTOM = 76, 24, 56, 52
+WIDTH, HEIGHT = 760, 408
+LEFT, RIGHT, TOP, BOTTOM = 76, 24, 56, 60
+LINE = 13  # from one label to the next
 OURS = "Sconce"
 # Mid tones: at least 3:1 against white and against GitHub's dark background.
 COLOURS = ["#d9730d", "#3b82c4", "#2f9e6e", "#a86cc1", "#c2557a", "#8a8a3a"]
@@ -82,20 +83,37 @@ class Chart:
             value += self.step
         for depth in self.depths:
             x = self.x(depth)
-            yield f'<text class="tick" x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{depth:,}</text>'
+            yield f'<text class="tick" x="{x:.1f}" y="{HEIGHT - BOTTOM + 26}" text-anchor="middle">{depth:,}</text>'
         yield (f'<text class="axis" x="{(LEFT + WIDTH - RIGHT) / 2:.1f}" y="{HEIGHT - 12}" text-anchor="middle">'
                f"{self.axis}</text>")
         yield (f'<text class="axis" transform="translate(16 {(TOP + HEIGHT - BOTTOM) / 2:.1f}) rotate(-90)" '
                'text-anchor="middle">tokens/s, one sequence</text>')
 
+    def places(self, y, heights, side):
+        """Where the value of a point at this height may stand: (baseline, cost, side). Above or below it, beside it at
+        the chart's ends, or further off; on no point."""
+        yield from ((y + 4, 2, side),) if side else ()
+        for other in heights:
+            for k in range(len(heights)):
+                for at in (other - 8 - LINE * k, other + 15 + LINE * k):
+                    clear = all(h + 3.5 < at - 9 or at + 1 < h - 3.5 for h in heights)
+                    if clear and 50 <= at <= HEIGHT - BOTTOM + 12:
+                        own = other == y and k == 0
+                        yield at, (at > y) if own else 6 + abs(at - 4 - y), 0
+
     def labels_at(self, depth, lines):
-        """Where the values of one depth stand: above their points, below where another point is close above."""
-        places, point, last = {}, -math.inf, -math.inf
-        for name, value in sorted(((n, p[depth]) for n, p in lines if depth in p), key=lambda item: -item[1]):
-            y = self.y(value)
-            last = max(y - 8 if y - point > 26 else y + 16, last + 13)
-            places[name], point = last, y
-        return places
+        """The places of one depth's values that are best together: in their order, none on another."""
+        points = sorted((self.y(p[depth]), name) for name, p in lines if depth in p)
+        heights, side = [y for y, _ in points], (depth == self.depths[-1]) - (depth == self.depths[0])
+        best = {-math.inf: (0, [])}  # where the last one stands -> (cost, all of them)
+        for y in heights:
+            longer = {}
+            for at, cost, beside in self.places(y, heights, side):
+                for last, (before, taken) in best.items():
+                    if last + LINE <= at:
+                        longer[at] = min(longer.get(at, (math.inf, [])), (before + cost, [*taken, (at, beside)]))
+            best = longer
+        return {name: place for (_, name), place in zip(points, min(best.values())[1])}
 
     def line(self, name, points, colour, labels):
         ours = name == OURS
@@ -104,7 +122,8 @@ class Chart:
         yield f'<polyline fill="none" stroke="{colour}" stroke-width="{3 if ours else 2}" points="{path}"/>'
         for depth, (x, y) in zip(sorted(points), at):
             yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{4.5 if ours else 3.5}" fill="{colour}"/>'
-            yield (f'<text x="{x:.1f}" y="{labels[depth][name]:.1f}" fill="{colour}" text-anchor="middle"'
+            height, side = labels[depth][name]
+            yield (f'<text x="{x + 8 * side:.1f}" y="{height:.1f}" fill="{colour}" text-anchor="{("middle", "start", "end")[side]}"'
                    f'{" font-weight=" + chr(34) + "bold" + chr(34) if ours else ""}>{number(points[depth])}</text>')
 
 

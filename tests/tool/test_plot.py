@@ -46,7 +46,7 @@ def test_one_line_each_and_gaps_stay_gaps():
     assert len(other) == 2 and len(ours) == 3
     assert other[0][0] == ours[0][0] and other[1][0] == ours[2][0], "depths stand in one column"
     assert ours[0][1] < ours[1][1] < ours[2][1] and other[0][1] < ours[0][1], "more is higher"
-    assert all(0 < x < 760 and 50 < y < 360 for line in (other, ours) for x, y in line)
+    assert all(0 < x < 760 and 50 < y < 350 for line in (other, ours) for x, y in line)
 
 
 def test_prompts_over_their_length():
@@ -62,6 +62,21 @@ def test_labels_of_a_depth_do_not_touch():
     root = plot([results((0, 100.5))], anchors)
     heights = sorted(float(t.get("y")) for t in root.iter(SVG + "text") if t.get("fill") and t.text in ("100", "101", "102"))
     assert len(heights) == 4 and all(b - a >= 12.9 for a, b in zip(heights, heights[1:])), heights
+
+
+def test_labels_stand_on_no_point_and_on_no_length():
+    """Three points close together, just above the axis."""
+    anchors = {"anchors": [{"name": n, "tokens_per_s": {"0": v, "9": v}} for n, v in (("a", 24), ("b", 10.6), ("c", 7.4), ("d", 2.8))]}
+    root = plot([results((0, 40), (9, 84))], anchors)
+    for column in {line[i][0] for line in points(root) for i in (0, 1)}:
+        at = [t for t in root.iter(SVG + "text") if abs(float(t.get("x", -1)) - column) < 9 and float(t.get("y")) > 45]
+        labels = sorted(float(t.get("y")) for t in at if t.get("fill"))
+        middle = [float(t.get("y")) for t in at if t.get("fill") and t.get("text-anchor") == "middle"]
+        assert all(below - above >= 12.9 for above, below in zip(labels, labels[1:])), labels
+        dots = [float(c.get("cy")) for c in root.iter(SVG + "circle") if abs(float(c.get("cx")) - column) < 1]
+        length = next(float(t.get("y")) for t in at if t.get("class") == "tick")
+        assert len(labels) == len(dots) == 5 and labels[-1] + 2 < length - 9, (labels, length)
+        assert all(dot + 3.5 < y - 9 or y + 1 < dot - 3.5 for y in middle for dot in dots), (middle, dots)
 
 
 def test_the_legend_ends_before_the_edge():

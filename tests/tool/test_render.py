@@ -1,5 +1,7 @@
 """sconce chat --render: what would be sent, by a template, a family, and a tokenizer's own template."""
 
+import ctypes
+import itertools
 import json
 import tempfile
 from pathlib import Path
@@ -61,6 +63,13 @@ def test_families_and_a_tokenizers_own():
         own.write_text("{% if %}")
         out, err = render(talk, "-t", vocabulary)
         assert out == "Grüße, <|user|>" and "cannot be used (line 1: expected a value" in err, (out, err)
+
+
+def test_the_families_of_the_help_are_the_librarys():
+    name_of = ctypes.CDLL(str(ROOT / "build/libsconce.so")).sconce_chat_family_name
+    name_of.argtypes, name_of.restype = [ctypes.c_size_t], ctypes.c_char_p
+    names = [name.decode() for name in itertools.takewhile(bool, map(name_of, itertools.count()))]
+    assert f"  --chat {'|'.join(names)}\n" in run(SCONCE, "help", "chat")[0], names
 
 
 def test_what_is_wrong_is_told():
