@@ -125,6 +125,12 @@ static bool is_backward(const struct graph *g, uint32_t i) {
   return flow_is_jump(&g->nodes[i]) && flow_target(g, &g->nodes[i]) <= i;
 }
 
+bool flow_has_loops(const struct graph *g) {
+  for (uint32_t i = 0; i < g->n_nodes; i++)
+    if (is_backward(g, i)) return true;
+  return false;
+}
+
 static void number_blocks(const struct graph *g, uint32_t *block) {
   for (uint32_t i = 0, at = 0; i < g->n_nodes; i++) {
     at += g->nodes[i].op == &flow_label || (i && flow_is_jump(&g->nodes[i - 1]));

@@ -22,6 +22,9 @@ uint32_t flow_target(const struct graph *g, const struct node *jump);
 /* After the passes: finds where labels lie, and where segments begin. */
 SCONCE_CHECK sconce_status flow_finish(struct graph *g, sconce_error *err);
 
+/* Is there a jump backwards? From flow_finish on. */
+bool flow_has_loops(const struct graph *g);
+
 /* Which nodes may run again after one another: see flow_loops. */
 struct flow_loops {
   uint32_t *block;       /* by node: nodes of one block run in their order, with nothing between */

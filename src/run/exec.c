@@ -91,6 +91,7 @@ static sconce_status open_buffers(struct exec *x, sconce_error *err) {
   x->copies = arena_new(x->arena, struct gpu_copy, g->n_outputs + 1);
   const bool jumps = has_jumps(g);
   if (jumps) x->again = arena_new(x->arena, struct bound **, g->n_nodes);
+  x->loops = flow_has_loops(g);
   if (!x->buffers || !x->bound || !x->copies || (jumps && !x->again))
     return fail(err, SCONCE_NO_MEMORY, "no memory for %u buffers", g->n_buffers);
   for (uint32_t i = 0; i < g->n_buffers; i++) TRY(open_buffer(x, i, err));
@@ -279,17 +280,27 @@ static void set_params(struct exec *x, struct bound *b, const struct record *r) 
   x->records_written++;
 }
 
-static sconce_status bind(struct exec *x, struct bound *b, const struct record *r,
-                          struct gpu_dispatch *out, struct origin *origin, sconce_error *err) {
+/* Where the time of a kernel is learned: visits of a loop have it in common. */
+static float *time_of(struct bound *first, struct variant *v) {
+  for (struct variant *w = first ? first->variants : NULL; w && w != v; w = w->next)
+    if (w->row == v->row) return &w->group_ns;
+  return &v->group_ns;
+}
+
+/* `first` is the same record's place at the node's first visit. */
+static sconce_status bind(struct exec *x, struct bound *b, struct bound *first,
+                          const struct record *r, struct gpu_dispatch *out, struct origin *origin,
+                          sconce_error *err) {
   struct variant *v = b->variants;
   while (v && !same_operands(r, v)) v = v->next;
   if (!v) TRY(new_variant(x, b, r, &v, err));
   set_params(x, b, r);
   *out = (struct gpu_dispatch){v->group, {r->grid[0], r->grid[1], r->grid[2]}};
   const float groups = (float)r->grid[0] * (float)r->grid[1] * (float)r->grid[2];
-  if (v->group_ns == 0 && groups > 0) v->group_ns = piece_guess(x) / groups;
-  origin->group_ns = &v->group_ns;
-  origin->ns = v->group_ns * groups;
+  float *group_ns = first == b ? &v->group_ns : time_of(first, v);
+  if (*group_ns == 0 && groups > 0) *group_ns = piece_guess(x) / groups;
+  origin->group_ns = group_ns;
+  origin->ns = *group_ns * groups;
   return SCONCE_OK;
 }
 
@@ -297,12 +308,15 @@ static sconce_status reserve_dispatches(struct exec *x, uint32_t n, sconce_error
   if (n <= x->cap_dispatches) return SCONCE_OK;
   uint32_t cap = n + x->cap_dispatches;
   struct gpu_dispatch *more = arena_new(x->arena, struct gpu_dispatch, cap);
-  struct origin *origins = arena_new(x->arena, struct origin, cap);
-  if (!more || !origins) return fail(err, SCONCE_NO_MEMORY, "no memory for %u dispatches", n);
+  struct origin *origins = arena_new(x->arena, struct origin, cap), *spare[2] = {NULL};
+  for (int i = 0; i < 2 && x->loops; i++) spare[i] = arena_new(x->arena, struct origin, cap);
+  if (!more || !origins || (x->loops && (!spare[0] || !spare[1])))
+    return fail(err, SCONCE_NO_MEMORY, "no memory for %u dispatches", n);
   if (x->n_dispatches) memcpy(more, x->dispatches, x->n_dispatches * sizeof *more);
   if (x->n_dispatches) memcpy(origins, x->origins, x->n_dispatches * sizeof *origins);
   x->dispatches = more;
   x->origins = origins;
+  memcpy(x->spare, spare, sizeof spare);
   x->cap_dispatches = cap;
   return SCONCE_OK;
 }
@@ -312,15 +326,19 @@ static sconce_status reserve_dispatches(struct exec *x, uint32_t n, sconce_error
 static sconce_status bind_node(struct exec *x, uint32_t node, sconce_error *err) {
   const struct node *n = &x->graph->nodes[node];
   struct bound **at = x->again && x->again[node] ? x->again[node] : &x->bound[node];
+  const bool again = at != &x->bound[node];
+  struct bound *first = x->bound[node];
   TRY(reserve_dispatches(x, x->n_dispatches + n->n_records, err));
   for (uint32_t k = 0; k < n->n_records; k++) {
     struct bound *b = NULL;
     TRY(place_of(x, at, &b, err));
     struct origin *origin = &x->origins[x->n_dispatches];
     *origin = (struct origin){.node = n, .row = n->records[k].row};
-    TRY(bind(x, b, &n->records[k], &x->dispatches[x->n_dispatches], origin, err));
+    TRY(bind(x, b, again ? first : b, &n->records[k], &x->dispatches[x->n_dispatches], origin,
+             err));
     x->n_dispatches++;
     at = &b->next;
+    first = first ? first->next : NULL;
   }
   if (x->again) x->again[node] = at;
   return SCONCE_OK;
@@ -338,6 +356,7 @@ static sconce_status bind_planned(struct exec *x, sconce_error *err) {
   x->complete = false;
   for (uint32_t i = g->from; i < g->planned; i++) TRY(bind_node(x, i, err));
   x->complete = whole;
+  if (x->again) x->graph->from = g->planned; /* whoever comes again before more is planned */
   return SCONCE_OK;
 }
 
@@ -497,17 +516,27 @@ static void let_go(struct exec *x) {
   x->dispatches_gone += x->n_dispatches;
   x->n_dispatches = x->dispatches_sent = 0;
   x->complete = false;
+  struct origin *sent = x->origins;
+  if (!x->spare[0]) return;
+  x->origins = x->spare[0];
+  x->spare[0] = x->spare[1];
+  x->spare[1] = sent;
 }
 
-/* Dispatches of a call with jumps that are kept before they are sent: rounds of a loop need
- * parameter memory and bind groups for each. */
-enum { TAKE_MAX = 512 };
+bool exec_is_paced(const struct exec *x) { return x->loops && !(x->pool && x->pool->users > 1); }
 
-sconce_status exec_take(struct exec *x, sconce_error *err) {
+sconce_status exec_take(struct exec *x, bool block, bool *taken, sconce_error *err) {
+  *taken = true;
+  if (!x->again) return SCONCE_OK;
   TRY(bind_planned(x, err));
-  if (!x->again || x->n_dispatches - x->dispatches_sent < TAKE_MAX) return SCONCE_OK;
-  TRY(send(x, 1, NULL, 0, err));
-  let_go(x);
+  uint32_t after;
+  while (*taken && exec_is_paced(x) && piece_is_full(x, &after)) {
+    TRY(write_params(x, err));
+    TRY(piece_send(x, after, block, taken, err));
+  }
+  if (!exec_is_paced(x) && x->n_dispatches - x->dispatches_sent >= TAKE_MAX)
+    TRY(send(x, 1, NULL, 0, err));
+  if (*taken && x->dispatches_sent == x->n_dispatches) let_go(x);
   return SCONCE_OK;
 }
 
@@ -537,6 +566,7 @@ sconce_status exec_part_poll(struct exec *x, uint32_t value, void *out, bool blo
 
 /* After a call has been sent, or given up, the next one starts from its first node. */
 static void call_over(struct exec *x) {
+  if (x->loops) piece_drop(x);
   x->dispatches_sent = 0;
   x->begun = false;
   if (x->again) memset(x->again, 0, x->graph->n_nodes * sizeof *x->again);
@@ -563,7 +593,8 @@ static sconce_status begin(struct exec *x, struct flight *f, const struct take *
     TRY(write_params(x, err));
     TRY(piece_begin(x, f, n, err));
   } else {
-    watch_begin(&f->watch, x->dispatches_sent, x->n_dispatches);
+    watch_begin(&f->watch, x, x->dispatches_sent, x->n_dispatches);
+    if (x->again) f->watch.origins = NULL; /* others will stand there */
     TRY(send(x, splits_of(x), x->copies, n, err));
     TRY(gpu_read_begin(f->read, err));
   }

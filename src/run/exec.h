@@ -51,10 +51,12 @@ struct exec {
                                   first, or if the graph has no jumps */
   struct params *params;       /* blocks of parameter slots, newest first */
   struct gpu_dispatch *dispatches;
-  struct origin *origins; /* of the dispatches */
+  struct origin *origins;  /* of the dispatches */
+  struct origin *spare[2]; /* of those before them: the pieces of a loop that are under way */
   uint32_t n_dispatches, cap_dispatches;
   uint32_t dispatches_sent; /* of this call, while it is being begun */
   uint32_t dispatches_gone; /* …and those that are not in the list any more */
+  bool loops;               /* the graph jumps backwards: see piece.h */
   bool begun;               /* something of this call is bound */
   bool complete;            /* dispatches is the whole graph's list */
   struct flight flights[EXEC_FLIGHTS];
@@ -102,9 +104,12 @@ SCONCE_CHECK sconce_status exec_write(struct exec *x, uint32_t value, const void
 /* The live elements of one's output become another's input, on the device. */
 SCONCE_CHECK sconce_status exec_feed(struct exec *x, uint32_t input, const struct exec *from,
                                      uint32_t output, sconce_error *err);
-/* Takes what graph_plan has planned before it plans on; a long call is sent on the way. */
-SCONCE_CHECK sconce_status exec_take(struct exec *x, sconce_error *err);
-/* The same; then runs all of it and begins to read a tensor's live elements: for a scalar that only
+/* In a graph with jumps: takes what graph_plan has planned before it plans on, and sends a long
+ * call on the way. *taken: all of it, else ask again; block: waits until it is. */
+SCONCE_CHECK sconce_status exec_take(struct exec *x, bool block, bool *taken, sconce_error *err);
+/* Are a call's loops sent in pieces, so that nobody need plan them in one go? */
+bool exec_is_paced(const struct exec *x);
+/* Then runs all of it and begins to read a tensor's live elements: for a scalar that only
  * the device knows. Once poll, with the same value, has put them into `out` (HOST_READ_MAX bytes)
  * exec_begin goes on behind them. */
 SCONCE_CHECK sconce_status exec_part_begin(struct exec *x, uint32_t value, sconce_error *err);

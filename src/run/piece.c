@@ -10,24 +10,24 @@ float piece_guess(const struct exec *x) {
   return (float)PIECE_NS / (slow ? 4 : 512);
 }
 
-static double expected(const struct exec *x, uint32_t first, uint32_t after) {
+static double expected(const struct origin *origins, uint32_t first, uint32_t after) {
   double ns = 0;
-  for (uint32_t i = first; i < after; i++) ns += (double)x->origins[i].ns;
+  for (uint32_t i = first; i < after; i++) ns += (double)origins[i].ns;
   return ns;
 }
 
-/* Parameters of jumps are written anew on the way, and buffers that other states have are theirs
- * too. */
+/* Calls with jumps are cut where they loop, and buffers that other states have are theirs too. */
 bool piece_wanted(const struct exec *x) {
   if (x->again || (x->pool && x->pool->users > 1)) return false;
   return x->n_dispatches > x->dispatches_sent + 1 &&
-         expected(x, x->dispatches_sent, x->n_dispatches) > 2 * (double)x->piece_ns;
+         expected(x->origins, x->dispatches_sent, x->n_dispatches) > 2 * (double)x->piece_ns;
 }
 
 /* ---- learning -------------------------------------------------------------------------------- */
 
-void watch_begin(struct watch *w, uint32_t first, uint32_t after) {
+void watch_begin(struct watch *w, const struct exec *x, uint32_t first, uint32_t after) {
   *w = (struct watch){.since = os_clock_ns(), .first = first, .after = after};
+  w->origins = x->origins;
 }
 
 void watch_still(struct watch *w) { w->seen = os_clock_ns(); }
@@ -38,15 +38,16 @@ void watch_end(struct exec *x, const struct watch *w, bool waited) {
   const uint64_t now = os_clock_ns(), seen = waited ? now : w->seen;
   const uint64_t before = gpu_done(x->gpu, now);
   const uint64_t since = w->since > before ? w->since : before;
-  if (w->after > x->n_dispatches || w->first == w->after || x->again) return;
-  const double ns = expected(x, w->first, w->after);
+  struct origin *origins = x->again ? w->origins : x->origins;
+  if (!origins || w->first == w->after || (!x->again && w->after > x->n_dispatches)) return;
+  const double ns = expected(origins, w->first, w->after);
   const double least = seen > since ? (double)(seen - since) : 0, most = (double)(now - since);
   const double should = ns < least ? least : ns > most ? most : ns;
   if (should > 0.8 * ns && should < 1.25 * ns) return;
   const float ratio = (float)(should / ns);
   for (uint32_t i = w->first; i < w->after; i++) {
-    x->origins[i].ns *= ratio;
-    *x->origins[i].group_ns *= ratio;
+    origins[i].ns *= ratio;
+    *origins[i].group_ns *= ratio;
   }
 }
 
@@ -63,7 +64,7 @@ static sconce_status send(struct exec *x, uint32_t after, sconce_error *err) {
   x->submits++;
   struct flight *f = h->flight;
   struct piece *p = &h->pieces[h->n_pieces];
-  watch_begin(last ? &f->watch : &p->watch, h->at, after);
+  watch_begin(last ? &f->watch : &p->watch, x, h->at, after);
   h->at = after;
   if (!last) {
     TRY(gpu_fence_begin(x->gpu, &p->fence, err));
@@ -76,13 +77,17 @@ static sconce_status send(struct exec *x, uint32_t after, sconce_error *err) {
   return SCONCE_OK;
 }
 
+/* Where a piece ends that begins here. */
+static uint32_t end_of_piece(const struct exec *x, uint32_t at) {
+  if (at == x->n_dispatches) return at;
+  double ns = (double)x->origins[at++].ns;
+  while (at < x->n_dispatches && ns + (double)x->origins[at].ns <= (double)x->piece_ns)
+    ns += (double)x->origins[at++].ns;
+  return at;
+}
+
 static sconce_status send_piece(struct exec *x, sconce_error *err) {
-  uint32_t after = x->held.at + 1;
-  if (after > x->n_dispatches) return send(x, x->n_dispatches, err);
-  double ns = (double)x->origins[x->held.at].ns;
-  while (after < x->n_dispatches && ns + (double)x->origins[after].ns <= (double)x->piece_ns)
-    ns += (double)x->origins[after++].ns;
-  return send(x, after, err);
+  return send(x, end_of_piece(x, x->held.at), err);
 }
 
 static void forget_first(struct held_call *h) {
@@ -118,6 +123,31 @@ static sconce_status take_turn(struct exec *x, bool waits, bool *done, sconce_er
   watch_end(x, &p->watch, waits);
   forget_first(h);
   return h->flight ? send_piece(x, err) : SCONCE_OK;
+}
+
+bool piece_is_full(const struct exec *x, uint32_t *after) {
+  *after = end_of_piece(x, x->dispatches_sent);
+  if (*after - x->dispatches_sent > 2 * TAKE_MAX) *after = x->dispatches_sent + TAKE_MAX;
+  return x->dispatches_sent < x->n_dispatches &&
+         (*after < x->n_dispatches || x->n_dispatches >= TAKE_MAX);
+}
+
+sconce_status piece_send(struct exec *x, uint32_t after, bool block, bool *sent,
+                         sconce_error *err) {
+  struct held_call *h = &x->held;
+  *sent = true;
+  if (h->n_pieces == 2) TRY(take_turn(x, block, sent, err));
+  if (!*sent) return SCONCE_OK;
+  const struct gpu_batch batch = {.dispatches = x->dispatches + x->dispatches_sent,
+                                  .n_dispatches = after - x->dispatches_sent};
+  TRY(gpu_submit(x->gpu, &batch, err));
+  x->submits++;
+  struct piece *p = &h->pieces[h->n_pieces];
+  watch_begin(&p->watch, x, x->dispatches_sent, after);
+  x->dispatches_sent = after;
+  TRY(gpu_fence_begin(x->gpu, &p->fence, err));
+  h->n_pieces++;
+  return SCONCE_OK;
 }
 
 /* Who does not want to wait is back after two, however quick they are. */

@@ -2,7 +2,10 @@
  * for those two alone, and others get their turn on the device. How long a dispatch takes is
  * learned from the calls before, by the clock of whoever waits; a call that is short as a whole is
  * not cut. Between begin and its last piece a call is `held`: whatever else is asked of its state
- * sends the rest first. */
+ * sends the rest first.
+ *
+ * A loop is sent as it is planned, also two pieces at a time; what is planned and does not fill a
+ * piece waits for more. */
 #ifndef RUN_PIECE_H
 #define RUN_PIECE_H
 
@@ -12,14 +15,19 @@
 
 struct exec;
 struct flight;
+struct origin;
 struct gpu_fence;
 
 #define PIECE_NS UINT64_C(50000000)
+/* Dispatches of a call with jumps that are kept before they are sent: rounds of a loop need
+ * parameter memory and bind groups for each. */
+enum { TAKE_MAX = 512 };
 
 /* When work began, and when it was last seen to go on: what is known of its time. */
 struct watch {
-  uint64_t since, seen;  /* by os_clock_ns */
-  uint32_t first, after; /* the dispatches */
+  uint64_t since, seen;   /* by os_clock_ns */
+  uint32_t first, after;  /* the dispatches */
+  struct origin *origins; /* …among these; NULL: nothing is learned */
 };
 
 struct piece {
@@ -44,13 +52,18 @@ SCONCE_CHECK sconce_status piece_begin(struct exec *x, struct flight *f, uint32_
                                        sconce_error *err);
 /* Sends on as pieces end; block: until all are sent. */
 SCONCE_CHECK sconce_status piece_go_on(struct exec *x, bool block, sconce_error *err);
+/* What was bound last and not sent, of a loop: is it a piece, and where does that end? */
+bool piece_is_full(const struct exec *x, uint32_t *after);
+/* Sends it, its parameters being written. *sent: there was room; block: waits for that. */
+SCONCE_CHECK sconce_status piece_send(struct exec *x, uint32_t after, bool block, bool *sent,
+                                      sconce_error *err);
 /* Sends what is held, of this state or of another that has memory in common with it. */
 SCONCE_CHECK sconce_status piece_flush(struct exec *x, sconce_error *err);
 /* Forgets what is held. */
 void piece_drop(struct exec *x);
 
 /* These dispatches have been submitted; */
-void watch_begin(struct watch *w, uint32_t first, uint32_t after);
+void watch_begin(struct watch *w, const struct exec *x, uint32_t first, uint32_t after);
 void watch_still(struct watch *w); /* they are not done; */
 /* they are: by somebody who waited, or who just looked. */
 void watch_end(struct exec *x, const struct watch *w, bool waited);

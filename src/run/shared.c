@@ -1,10 +1,11 @@
 /* See shared.h. */
 #include "run/shared.h"
 
-#include "graph/op.h"
+#include "graph/flow.h"
 
-/* Does the host look at what the device computes before it can go on? */
+/* Does the host look at what the device computes before it can go on, or is it sent as it loops? */
 static bool is_split(const struct graph *g) {
+  if (flow_has_loops(g)) return true;
   for (uint32_t i = 0; i < g->n_nodes; i++)
     if (node_reads_device(g, &g->nodes[i])) return true;
   return false;

@@ -4,7 +4,8 @@
  * A call in one piece leaves nothing behind in intermediate results, and the device works through
  * calls one after another, so states can have them in common. A call of which a part is held is
  * sent before another's. Where the host must look at a result
- * in the middle of a call, another state's call could come in between: there each has its own. */
+ * in the middle of a call, or a loop takes its time, another state's call could come in between:
+ * there each has its own. */
 #ifndef RUN_SHARED_H
 #define RUN_SHARED_H
 

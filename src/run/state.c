@@ -425,19 +425,21 @@ static sconce_status plan_behind(sconce_state *s, bool block, bool *there, sconc
   return status;
 }
 
-/* The rest of a call: behind jumps, and behind what the host must read. Without `block` it stops,
- * and is pending, where the device has not told yet. */
+/* The rest of a call: behind jumps, and behind what the host must read. It stops, and is pending,
+ * after the time of a piece, and without `block` where the device has not come so far. */
 static sconce_status plan_rest(sconce_state *s, bool block, sconce_error *err) {
-  bool there = true;
+  const uint64_t from = os_clock_ns();
+  bool there;
+  TRY(exec_take(&s->exec, block, &there, err));
   while (there && !graph_is_whole(&s->graph)) {
-    if (s->graph.wanted != NO_VALUE) {
+    if (s->graph.wanted != NO_VALUE)
       TRY(plan_behind(s, block, &there, err));
-    } else {
-      TRY(exec_take(&s->exec, err));
+    else
       TRY(graph_plan(&s->graph, err));
-    }
+    if (there) TRY(exec_take(&s->exec, block, &there, err));
+    if (exec_is_paced(&s->exec) && os_clock_ns() - from > s->exec.piece_ns) break;
   }
-  s->pending = !there;
+  s->pending = !there || !graph_is_whole(&s->graph);
   return SCONCE_OK;
 }
 
@@ -497,7 +499,8 @@ static sconce_status settle(sconce_state *s, sconce_error *err) {
   if (!s->pending) return SCONCE_OK;
   if (!gpu_may_wait(gpu_of(s)))
     return fail(err, SCONCE_BAD_ARGUMENT, "the call before is still being planned: poll it first");
-  sconce_status status = go_on(s, true, err);
+  sconce_status status = SCONCE_OK;
+  while (s->pending && status == SCONCE_OK) status = go_on(s, true, err);
   if (status != SCONCE_OK) error_prefix(err, "the call before: ");
   return status;
 }
@@ -546,17 +549,20 @@ static sconce_status finish(sconce_state *s, bool block, bool *done, sconce_erro
   return SCONCE_OK;
 }
 
+static sconce_status finish_locked(sconce_state *s, bool block, bool *done, sconce_error *err) {
+  sconce_error local;
+  LOCKED(gpu_of(s), finish(s, block, done, err ? err : &local));
+}
+
 sconce_status sconce_state_poll(sconce_state *s, bool *done, sconce_error *err) {
   if (!s || !done) return fail(err, SCONCE_BAD_ARGUMENT, "state or done is NULL");
-  sconce_error local;
-  LOCKED(gpu_of(s), finish(s, false, done, err ? err : &local));
+  return finish_locked(s, false, done, err);
 }
 
 sconce_status sconce_state_wait(sconce_state *s, sconce_error *err) {
   if (!s) return fail(err, SCONCE_BAD_ARGUMENT, "state is NULL");
-  bool done;
-  sconce_error local;
-  LOCKED(gpu_of(s), finish(s, true, &done, err ? err : &local));
+  for (bool done = false; !done;) TRY(finish_locked(s, true, &done, err)); /* others get turns */
+  return SCONCE_OK;
 }
 
 void sconce_state_cancel(sconce_state *s) {
@@ -675,6 +681,7 @@ sconce_status state_start_for_clock(sconce_state *s, sconce_error *err) {
   TRY(check_up(s, err));
   TRY(check_idle(s, err));
   TRY(start(s, &(sconce_call){0}, true, err));
+  while (s->pending) TRY(plan_on(s, true, err));
   s->done = false;
   return SCONCE_OK;
 }

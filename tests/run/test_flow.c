@@ -3,6 +3,7 @@
 #include "examples.h"
 #include "gpu.h"
 #include "run/device.h"
+#include "run/state.h"
 #include "sconce.h"
 #include "write/write.h"
 
@@ -26,9 +27,11 @@ static void open_on(struct opened *o, struct span bytes) {
   if (o->method) CHECK_OK(sconce_state_open(&o->state, o->method, &err), err);
 }
 
+/* Nothing is so long that it is cut: submits are those of a device that is quick. */
 static void open_bytes(struct opened *o, struct span bytes) {
   sconce_error err = {0};
   REQUIRE_OK(sconce_device_open(&o->device, NULL, &err), err);
+  o->device->piece_ns = UINT64_MAX / 4;
   open_on(o, bytes);
 }
 
@@ -252,6 +255,104 @@ static void a_loop_without_an_end(void) {
   close_all(&o);
 }
 
+/* y = relu(x), again and again. */
+static sconce_status build_busy(struct arena *arena, struct span *out, sconce_error *err) {
+  static const int32_t vector[] = {3};
+  struct write_pte w;
+  write_pte_init(&w, arena);
+  write_pte_method(&w, "forward");
+  const int32_t x = tensor(&w, SCALAR_FLOAT, false, vector, 1);
+  const int32_t y = tensor(&w, SCALAR_FLOAT, false, vector, 1);
+  write_pte_inputs(&w, ID_LIST(x));
+  write_pte_outputs(&w, ID_LIST(y));
+  write_pte_call_kernel(&w, write_pte_operator(&w, "aten::relu", "out"), ID_LIST(x, y, y));
+  write_pte_jump_false(&w, write_pte_value(&w, literal_bool(false)), 0);
+  return finish(&w, arena, out, err);
+}
+
+/* Beginning it is back while it has hardly begun; polls send it on, two pieces at a time; what is
+ * given up is not sent. */
+static void a_loop_without_an_end_can_be_left(void) {
+  static const uint64_t pieces[] = {1, 50000000}; /* ns */
+  for (size_t i = 0; i < sizeof pieces / sizeof *pieces && !test_failed(); i++) {
+    struct opened o = {0};
+    struct span bytes = {0};
+    sconce_error err = {0};
+    bool done = false;
+    arena_init(&o.arena, NULL);
+    CHECK_OK(build_busy(&o.arena, &bytes, &err), err);
+    REQUIRE_OK(sconce_device_open(&o.device, NULL, &err), err);
+    o.device->piece_ns = pieces[i];
+    open_on(&o, bytes);
+    if (o.state) {
+      const float data[3] = {-1, 0, 2};
+      const sconce_tensor x = {SCONCE_FLOAT32, 1, {3}, data, sizeof data};
+      const uint64_t *submits = &gpu_stats(o.device->gpu)->submits;
+      uint64_t sent = *submits;
+      CHECK_OK(sconce_state_set_input(o.state, 0, &x, &err), err);
+      CHECK_OK(sconce_state_begin(o.state, NULL, &err), err);
+      CHECK(*submits <= sent + 64); /* 10,000,000 steps would be 10,000 */
+      for (int k = 0; k < 8; k++) {
+        CHECK_OK(gpu_finish(o.device->gpu, &err), err);
+        CHECK_OK(sconce_state_poll(o.state, &done, &err), err);
+        CHECK(!done);
+      }
+      CHECK(*submits > sent);
+      sconce_state_cancel(o.state);
+      sent = *submits;
+      CHECK_FAILS(sconce_state_poll(o.state, &done, &err), SCONCE_BAD_ARGUMENT, err, "nothing");
+      const sconce_call few = {.max_steps = 3000};
+      CHECK_FAILS(sconce_state_run(o.state, &few, &err), SCONCE_UNSUPPORTED, err,
+                  "the call takes more than 3000 steps");
+      CHECK(*submits > sent); /* some of it went */
+      CHECK_OK(sconce_state_begin(o.state, NULL, &err), err);
+    }
+    close_all(&o); /* while it is under way */
+  }
+}
+
+/* Cut at every dispatch a loop gives the same; two states of a method do not get in each other's
+ * way. */
+static void a_loop_in_pieces_gives_the_same(void) {
+  enum { N = 60 };
+  struct opened o = {0};
+  struct span bytes = {0};
+  sconce_error err = {0};
+  sconce_state *states[2] = {NULL};
+  arena_init(&o.arena, NULL);
+  CHECK_OK(build_map(&o.arena, &bytes, &err), err);
+  REQUIRE_OK(sconce_device_open(&o.device, NULL, &err), err);
+  o.device->piece_ns = 1;
+  open_on(&o, bytes);
+  if (o.state) CHECK_OK(sconce_state_open(&states[1], o.method, &err), err);
+  states[0] = o.state;
+  for (int round = 0; states[1] && round < 3; round++) {
+    float data[2][3 * N];
+    bool done[2] = {false, false};
+    for (int k = 0; k < 2; k++) {
+      for (int i = 0; i < 3 * N; i++) data[k][i] = (float)(i * (k + 1) - round);
+      const sconce_tensor x = {SCONCE_FLOAT32, 2, {N, 3}, data[k], sizeof data[k]};
+      CHECK_OK(sconce_state_set_input(states[k], 0, &x, &err), err);
+      CHECK_OK(sconce_state_begin(states[k], NULL, &err), err);
+      CHECK(states[k]->pending);
+    }
+    while (!(done[0] && done[1]) && !test_failed())
+      for (int k = 0; k < 2; k++)
+        if (!done[k]) CHECK_OK(sconce_state_poll(states[k], &done[k], &err), err);
+    for (int k = 0; k < 2; k++) {
+      sconce_tensor y = {0};
+      uint32_t wrong = 0;
+      CHECK_OK(sconce_state_output(states[k], 0, &y, &err), err);
+      for (int i = 0; y.data && i < 3 * N; i++)
+        wrong += ((const float *)y.data)[i] != 2 * data[k][i];
+      CHECK_EQ(wrong, 0);
+    }
+    CHECK(submits_of(&o) > N);
+  }
+  sconce_state_close(states[1]);
+  close_all(&o);
+}
+
 /* ---- calls in parts -------------------------------------------------------------------------- */
 
 /* As on a browser's page: what would wait fails. */
@@ -354,6 +455,8 @@ const struct test suite_flow[] = {TEST(a_branch_that_the_host_decides),
                                   TEST(a_loop_over_rows),
                                   TEST(a_loop_that_the_device_decides),
                                   TEST(a_loop_without_an_end),
+                                  TEST(a_loop_without_an_end_can_be_left),
+                                  TEST(a_loop_in_pieces_gives_the_same),
                                   TEST(a_poll_goes_on_where_begin_may_not_wait),
                                   TEST(calls_behind_one_that_the_device_decides),
                                   {0}};
