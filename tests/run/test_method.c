@@ -604,7 +604,7 @@ static void a_lost_device_is_opened_again(void) {
 
 /* What fails on the way fails with a sentence, and may be tried again. */
 static void every_failing_allocation_of_a_recovery_is_survived(void) {
-  for (uint64_t n = 1; n < 2000; n += n < 20 ? 1 : 7) {
+  for (uint64_t n = 1; n < 2000; n += n < 20 || !test_gpu_is_slow() ? 1 : 7) {
     struct test_allocator alloc;
     test_allocator_init(&alloc, 0);
     struct fixture f;
