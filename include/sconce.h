@@ -17,7 +17,9 @@
  * Threads: handles of one device may be used from several threads at once, but each single handle
  * by one thread at a time. Where a call waits for the device or for a file, other threads' calls go
  * on. The allocator and the log must allow for that, and call nothing here; with one thread they
- * are called on it alone. Opening a method compiles on threads of its own, but with no_threads.
+ * are called on it alone. Opening a method compiles on threads of its own, but with no_threads. A
+ * library built with SCONCE_CHECK_THREADS refuses a state, session or model that is being opened to
+ * a second thread while the first is in a call, with SCONCE_BAD_ARGUMENT.
  *
  * Descriptors: zero-initialise them; a zero field means its default.
  * Before 1.0 the second number may change anything, the third adds functions and nothing else. */

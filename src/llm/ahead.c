@@ -292,6 +292,7 @@ sconce_status session_next(sconce_session *s, uint32_t until, bool block, bool *
 }
 
 sconce_status sconce_session_next(sconce_session *s, sconce_choice *out, sconce_error *err) {
+  ALONE(s ? &s->alone : NULL, "session");
   TRY(session_idle(s, err));
   if (!out) return fail(err, SCONCE_BAD_ARGUMENT, "out is NULL");
   bool done;

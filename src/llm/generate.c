@@ -209,6 +209,7 @@ static sconce_status poll(sconce_session *s, bool block, bool *done, sconce_gene
 
 sconce_status sconce_session_generate_begin(sconce_session *s, const sconce_generate_desc *desc,
                                             sconce_error *err) {
+  ALONE(s ? &s->alone : NULL, "session");
   TRY(session_idle(s, err));
   TRY(check(s, desc, err));
   const size_t reused = session_reused(s, desc->prompt, desc->n_prompt);
@@ -232,6 +233,7 @@ sconce_status sconce_session_generate_begin(sconce_session *s, const sconce_gene
 sconce_status sconce_session_generate_poll(sconce_session *s, bool *done,
                                            sconce_generate_result *result, sconce_error *err) {
   if (!s || !done) return fail(err, SCONCE_BAD_ARGUMENT, "session or done is NULL");
+  ALONE(s ? &s->alone : NULL, "session");
   if (!s->generation) return fail(err, SCONCE_BAD_ARGUMENT, "no generation is under way");
   if (s->calls_back)
     return fail(err, SCONCE_BAD_ARGUMENT, "a poll from a function that the session called");
@@ -240,6 +242,7 @@ sconce_status sconce_session_generate_poll(sconce_session *s, bool *done,
 
 sconce_status sconce_session_generate(sconce_session *s, const sconce_generate_desc *desc,
                                       sconce_generate_result *result, sconce_error *err) {
+  ALONE(s ? &s->alone : NULL, "session");
   TRY(sconce_session_generate_begin(s, desc, err));
   for (bool done = false; !done;) TRY(poll(s, true, &done, result, err));
   return SCONCE_OK;

@@ -179,6 +179,7 @@ static sconce_status init(sconce_session *s, const sconce_session_desc *desc, sc
 
 sconce_status sconce_session_set_sampler(sconce_session *s, const sconce_sampler_desc *desc,
                                          sconce_error *err) {
+  ALONE(s ? &s->alone : NULL, "session");
   TRY(session_idle(s, err));
   if (!desc) return fail(err, SCONCE_BAD_ARGUMENT, "desc is NULL");
   session_halt_here(s);
@@ -383,6 +384,7 @@ sconce_status session_idle(const sconce_session *s, sconce_error *err) {
 }
 
 sconce_status sconce_session_append(sconce_session *s, int32_t id, sconce_error *err) {
+  ALONE(s ? &s->alone : NULL, "session");
   TRY(session_idle(s, err));
   TRY(check_ids(s, &id, 1, err));
   TRY(extend(s, &id, 1, err));
@@ -413,6 +415,7 @@ sconce_status session_prompt(sconce_session *s, const int32_t *ids, size_t n, sc
 sconce_status sconce_session_prompt(sconce_session *s, const int32_t *ids, size_t n,
                                     bool (*progress)(void *user, size_t done, size_t all),
                                     void *user, sconce_error *err) {
+  ALONE(s ? &s->alone : NULL, "session");
   TRY(session_idle(s, err));
   TRY(session_prompt(s, ids, n, err));
   return compute(s, progress, user, err);
@@ -425,6 +428,7 @@ sconce_status session_choose(sconce_session *s, sconce_choice *out, sconce_error
 }
 
 sconce_status sconce_session_choose(sconce_session *s, sconce_choice *out, sconce_error *err) {
+  ALONE(s ? &s->alone : NULL, "session");
   TRY(session_idle(s, err));
   if (!out) return fail(err, SCONCE_BAD_ARGUMENT, "out is NULL");
   bool done;
@@ -444,6 +448,7 @@ void session_rewind(sconce_session *s, uint32_t position) {
 }
 
 sconce_status sconce_session_rewind(sconce_session *s, uint32_t position, sconce_error *err) {
+  ALONE(s ? &s->alone : NULL, "session");
   TRY(session_idle(s, err));
   if (position > s->info.position)
     return fail(err, SCONCE_BAD_ARGUMENT, "rewind to %u, the session is at %u", position,

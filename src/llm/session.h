@@ -2,6 +2,7 @@
 #ifndef LLM_SESSION_H
 #define LLM_SESSION_H
 
+#include "base/alone.h"
 #include "base/arena.h"
 #include "base/span.h"
 #include "base/status.h"
@@ -50,6 +51,7 @@ struct sconce_session {
   atomic_bool cancelled;
   struct generation *generation; /* under way, or NULL */
   bool calls_back;               /* one of the caller's functions is running */
+  struct alone alone;
 };
 
 /* Where a function takes `block` it waits for the device, or returns with *done false and goes on

@@ -84,6 +84,7 @@ static sconce_status save(sconce_session *s, const char *path, void *state, scon
 }
 
 sconce_status sconce_session_save(sconce_session *s, const char *path, sconce_error *err) {
+  ALONE(s ? &s->alone : NULL, "session");
   TRY(session_idle(s, err));
   if (!path) return fail(err, SCONCE_BAD_ARGUMENT, "path is NULL");
   bool done;
@@ -210,6 +211,7 @@ static sconce_status load(sconce_session *s, const struct os_reader *file, sconc
 }
 
 sconce_status sconce_session_load(sconce_session *s, const char *path, sconce_error *err) {
+  ALONE(s ? &s->alone : NULL, "session");
   TRY(session_idle(s, err));
   if (!path) return fail(err, SCONCE_BAD_ARGUMENT, "path is NULL");
   struct os_reader file;

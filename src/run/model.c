@@ -346,6 +346,7 @@ static sconce_status poll(sconce_model *m, sconce_progress *progress, sconce_err
 
 sconce_status sconce_model_poll(sconce_model *m, sconce_progress *progress, sconce_error *err) {
   if (!m || !progress) return fail(err, SCONCE_BAD_ARGUMENT, "model or progress is NULL");
+  ALONE(&m->alone, "model");
   sconce_error local;
   LOCKED(m->device->gpu, poll(m, progress, err ? err : &local));
 }
@@ -353,6 +354,7 @@ sconce_status sconce_model_poll(sconce_model *m, sconce_progress *progress, scon
 sconce_status sconce_model_give(sconce_model *m, uint32_t file, uint64_t offset, const void *data,
                                 size_t size, sconce_error *err) {
   if (!m || (!data && size)) return fail(err, SCONCE_BAD_ARGUMENT, "model or data is NULL");
+  ALONE(&m->alone, "model");
   if (file >= m->n_files) return fail(err, SCONCE_BAD_ARGUMENT, "file %u of %u", file, m->n_files);
   LOCKED(m->device->gpu, source_give(&m->sources[file], offset, data, size, err));
 }

@@ -2,6 +2,7 @@
 #ifndef RUN_MODEL_H
 #define RUN_MODEL_H
 
+#include "base/alone.h"
 #include "format/ptd.h"
 #include "run/device.h"
 #include "run/draw.h"
@@ -50,6 +51,7 @@ struct sconce_model {
   struct made_constant *made[MADE_SLOTS]; /* of the files' constants, see run/constants.h */
   uint64_t fingerprint;                   /* 0: not known yet */
   uint32_t users;                         /* the caller and the methods */
+  struct alone alone;                     /* while it is opened */
 };
 
 /* The files alone: no device, and external tensors may be missing (see ptd_set_match). Waits. */

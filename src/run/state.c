@@ -267,6 +267,7 @@ static void keep_input(struct border *b, const sconce_tensor *t, const void *byt
 sconce_status sconce_state_set_input(sconce_state *s, uint32_t i, const sconce_tensor *t,
                                      sconce_error *err) {
   if (!s || !t) return fail(err, SCONCE_BAD_ARGUMENT, "state or tensor is NULL");
+  ALONE(&s->alone, "state");
   TRY(check_up(s, err));
   if (i >= s->graph.n_inputs)
     return fail(err, SCONCE_BAD_ARGUMENT, "input %u of %u", i, s->graph.n_inputs);
@@ -325,6 +326,7 @@ static sconce_status feed(sconce_state *s, uint32_t input, sconce_state *from, u
 sconce_status sconce_state_feed(sconce_state *s, uint32_t input, sconce_state *from,
                                 uint32_t output, sconce_error *err) {
   if (!s || !from) return fail(err, SCONCE_BAD_ARGUMENT, "state or from is NULL");
+  ALONE(&s->alone, "state");
   TRY(check_up(s, err));
   TRY(check_up(from, err));
   if (output >= from->graph.n_outputs || input >= s->graph.n_inputs)
@@ -532,6 +534,7 @@ static sconce_status begin(sconce_state *s, const sconce_call *call, sconce_erro
 sconce_status sconce_state_begin(sconce_state *s, const sconce_call *call, sconce_error *err) {
   static const sconce_call plain = {0};
   if (!s) return fail(err, SCONCE_BAD_ARGUMENT, "state is NULL");
+  ALONE(&s->alone, "state");
   sconce_error local;
   LOCKED(gpu_of(s), begin(s, call ? call : &plain, err ? err : &local));
 }
@@ -556,11 +559,13 @@ static sconce_status finish_locked(sconce_state *s, bool block, bool *done, scon
 
 sconce_status sconce_state_poll(sconce_state *s, bool *done, sconce_error *err) {
   if (!s || !done) return fail(err, SCONCE_BAD_ARGUMENT, "state or done is NULL");
+  ALONE(&s->alone, "state");
   return finish_locked(s, false, done, err);
 }
 
 sconce_status sconce_state_wait(sconce_state *s, sconce_error *err) {
   if (!s) return fail(err, SCONCE_BAD_ARGUMENT, "state is NULL");
+  ALONE(&s->alone, "state");
   for (bool done = false; !done;) TRY(finish_locked(s, true, &done, err)); /* others get turns */
   return SCONCE_OK;
 }
@@ -575,6 +580,7 @@ void sconce_state_cancel(sconce_state *s) {
 }
 
 sconce_status sconce_state_run(sconce_state *s, const sconce_call *call, sconce_error *err) {
+  ALONE(s ? &s->alone : NULL, "state");
   TRY(sconce_state_begin(s, call, err));
   return sconce_state_wait(s, err);
 }
@@ -582,6 +588,7 @@ sconce_status sconce_state_run(sconce_state *s, const sconce_call *call, sconce_
 sconce_status sconce_state_output(sconce_state *s, uint32_t i, sconce_tensor *out,
                                   sconce_error *err) {
   if (!s || !out) return fail(err, SCONCE_BAD_ARGUMENT, "state or out is NULL");
+  ALONE(&s->alone, "state");
   TRY(check_up(s, err));
   if (i >= s->graph.n_outputs)
     return fail(err, SCONCE_BAD_ARGUMENT, "output %u of %u", i, s->graph.n_outputs);
@@ -617,12 +624,14 @@ static sconce_status fetch(sconce_state *s, sconce_error *err) {
 
 sconce_status sconce_state_fetch(sconce_state *s, sconce_error *err) {
   if (!s) return fail(err, SCONCE_BAD_ARGUMENT, "state is NULL");
+  ALONE(&s->alone, "state");
   sconce_error local;
   LOCKED(gpu_of(s), fetch(s, err ? err : &local));
 }
 
 sconce_status sconce_state_reset(sconce_state *s, sconce_error *err) {
   if (!s) return fail(err, SCONCE_BAD_ARGUMENT, "state is NULL");
+  ALONE(&s->alone, "state");
   TRY(check_up(s, err));
   TRY(check_idle(s, err));
   LOCKED(gpu_of(s), exec_reset(&s->exec, err));
@@ -644,12 +653,14 @@ static sconce_status check_state(sconce_state *s, const void *data, size_t size,
 }
 
 sconce_status sconce_state_save(sconce_state *s, void *out, size_t size, sconce_error *err) {
+  ALONE(s ? &s->alone : NULL, "state");
   TRY(check_state(s, out, size, err));
   LOCKED(gpu_of(s), exec_get_state(&s->exec, out, err));
 }
 
 sconce_status sconce_state_restore(sconce_state *s, const void *data, size_t size,
                                    sconce_error *err) {
+  ALONE(s ? &s->alone : NULL, "state");
   TRY(check_state(s, data, size, err));
   LOCKED(gpu_of(s), exec_set_state(&s->exec, data, err));
 }
@@ -702,6 +713,7 @@ static sconce_status profile(sconce_state *s, each_dispatch *each, void *user, s
 sconce_status sconce_state_profile(sconce_state *s, each_dispatch *each, void *user,
                                    sconce_error *err) {
   if (!s || !each) return fail(err, SCONCE_BAD_ARGUMENT, "state or each is NULL");
+  ALONE(&s->alone, "state");
   sconce_error local;
   LOCKED(gpu_of(s), profile(s, each, user, err ? err : &local));
 }

@@ -2,6 +2,7 @@
 #ifndef RUN_STATE_H
 #define RUN_STATE_H
 
+#include "base/alone.h"
 #include "run/exec.h"
 #include "run/model.h"
 
@@ -35,6 +36,7 @@ struct sconce_state {
   uint64_t calls, plan_ns, wait_ns; /* see sconce_call_times */
   uint32_t losses;                  /* see sconce_state_losses */
   bool down;                        /* as of a method */
+  struct alone alone;
 };
 
 /* As of a method: inputs that were set stay, all else begins anew. */

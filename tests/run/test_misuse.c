@@ -2,6 +2,7 @@
  * wrong order. Each gets SCONCE_BAD_ARGUMENT and a sentence, and what was open stays usable. */
 #include "gpu.h"
 
+#include "base/os.h"
 #include "sconce_llm.h"
 
 #define REFUSED(expr)                                                                              \
@@ -153,6 +154,19 @@ static void a_count_without_its_list_is_refused(void) {
   close_all(&o);
 }
 
+static void set_ones(sconce_state *state, const sconce_method_info *info) {
+  sconce_error err = {0};
+  float ones[64];
+  for (int i = 0; i < 64; i++) ones[i] = 1;
+  for (uint32_t i = 0; i < info->n_inputs; i++) {
+    sconce_tensor t = info->inputs[i];
+    t.data = ones, t.size = 4;
+    for (uint32_t d = 0; d < t.rank; d++) t.size *= t.dims[d];
+    REQUIRE(t.size <= sizeof ones);
+    CHECK_OK(sconce_state_set_input(state, i, &t, &err), err);
+  }
+}
+
 static void calls_in_the_wrong_order_are_refused(void) {
   struct opened o;
   sconce_error err;
@@ -169,15 +183,7 @@ static void calls_in_the_wrong_order_are_refused(void) {
     REFUSED(sconce_state_begin(o.state, &(sconce_call){.feed_token = true}, &err));
     sconce_state_cancel(o.state); /* nothing to give up */
     const sconce_method_info *info = sconce_method_describe(o.method);
-    float ones[64];
-    for (int i = 0; i < 64; i++) ones[i] = 1;
-    for (uint32_t i = 0; i < n; i++) {
-      sconce_tensor t = info->inputs[i];
-      t.data = ones, t.size = 4;
-      for (uint32_t d = 0; d < t.rank; d++) t.size *= t.dims[d];
-      REQUIRE(t.size <= sizeof ones);
-      CHECK_OK(sconce_state_set_input(o.state, i, &t, &err), err);
-    }
+    set_ones(o.state, info);
     CHECK_OK(sconce_state_run(o.state, NULL, &err), err);
     CHECK_OK(sconce_state_output(o.state, 0, &out, &err), err);
     if (!test_failed()) CHECK(((const float *)out.data)[0] == 2);
@@ -187,8 +193,84 @@ static void calls_in_the_wrong_order_are_refused(void) {
   close_all(&o);
 }
 
+/* ---- threads --------------------------------------------------------------------------------- */
+
+/* A second thread comes while the first is in a call: whoever is asked for memory there starts it
+ * and waits for what it hears. */
+static struct intruder {
+  sconce_state *state;
+  sconce_status status;
+  sconce_error err;
+} intruder;
+
+static void intrude(void *user) {
+  struct intruder *i = user;
+  i->status = sconce_state_run(i->state, NULL, &i->err);
+}
+
+static void *let_in(void *user, void *block, size_t old_size, size_t size) {
+  struct intruder *i = user;
+  (void)old_size;
+  if (i->state) {
+    struct intruder comes = *i;
+    struct os_team team;
+    i->state = NULL;
+    os_team_start(&team, 1, intrude, &comes);
+    os_team_join(&team);
+    *i = comes;
+    i->state = NULL;
+  }
+  if (size) return realloc(block, size);
+  free(block);
+  return NULL;
+}
+
+static void a_second_thread_is_told(void) {
+#ifndef SCONCE_CHECK_THREADS
+  test_skip("handles are checked in builds with SCONCE_CHECK_THREADS");
+#else
+  sconce_error err = {0};
+  sconce_device *device = NULL;
+  sconce_model *model = NULL;
+  sconce_method *method = NULL;
+  sconce_state *state = NULL;
+  size_t size;
+  unsigned char *file = test_read("cases/right/add/model.pte", &size);
+  intruder = (struct intruder){0};
+  const sconce_device_desc on = {.allocator = {let_in, &intruder}};
+  const sconce_model_desc desc = {.program = {.data = file, .size = size}};
+  CHECK_OK(sconce_device_open(&device, &on, &err), err);
+  if (device) CHECK_OK(sconce_model_open(&model, device, &desc, &err), err);
+  if (model) CHECK_OK(sconce_method_open(&method, model, NULL, &err), err);
+  if (method) CHECK_OK(sconce_state_open(&state, method, &err), err);
+  if (state) {
+    set_ones(state, sconce_method_describe(method));
+    intruder.state = state;
+    CHECK_OK(sconce_state_run(state, NULL, &err), err); /* the first is not disturbed */
+    CHECK(!intruder.state);
+    CHECK_EQ(intruder.status, SCONCE_BAD_ARGUMENT);
+    CHECK_TEXT(intruder.err.text,
+               "another thread is in a call with this state: one thread at a time");
+    struct os_team team; /* one behind the other is fine */
+    intruder.state = state;
+    struct intruder comes = intruder;
+    intruder.state = NULL;
+    os_team_start(&team, 1, intrude, &comes);
+    os_team_join(&team);
+    CHECK_OK(comes.status, comes.err);
+    CHECK_OK(sconce_state_run(state, NULL, &err), err);
+  }
+  sconce_state_close(state);
+  sconce_method_close(method);
+  sconce_model_close(model);
+  sconce_device_close(device);
+  free(file);
+#endif
+}
+
 const struct test suite_misuse[] = {TEST(nothing_is_a_bad_argument),
                                     TEST(nothing_is_described_and_closed_quietly),
                                     TEST(a_count_without_its_list_is_refused),
                                     TEST(calls_in_the_wrong_order_are_refused),
+                                    TEST(a_second_thread_is_told),
                                     {0}};
