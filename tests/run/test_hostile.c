@@ -10,6 +10,9 @@
 #include "write/write.h"
 
 #include <time.h>
+#ifndef _WIN32
+#include <unistd.h>
+#endif
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -212,7 +215,9 @@ static sconce_status scalar_and_dim(struct arena *arena, struct span *out, sconc
   else if (strstr(name_given, "select"))
     write_vk_call(&g, name_given, ID_LIST(x, n, n, y));
   else
-    write_vk_call(&g, name_given, ID_LIST(x, list, write_vk_value(&g, literal_bool(false)), y));
+    write_vk_call(&g, name_given,
+                  ID_LIST(x, list, write_vk_value(&g, literal_bool(false)),
+                          write_vk_value(&g, literal_null()), y));
   write_vk_inputs(&g, ID_LIST(x));
   write_vk_outputs(&g, ID_LIST(y));
   const struct write_pte_tensor io = {.scalar_type = SCALAR_FLOAT, .sizes = none};
@@ -340,12 +345,18 @@ static void small_files_get_a_sentence_or_an_answer(void) {
       {"100 MiB of constants in 1 MiB", overlapping_constants, "the files have", 0, 0},
       {"a sum of pads past 2^63", pads_that_wrap, "pads of 2 and 9223372036854775807", 0, 0},
       {"more outputs than arguments", more_outputs_than_arguments, "argument", 0, 0},
-      {"fewer scales than channels", fewer_scales_than_channels, "", 0, 0},
-      {"dim 31 of a scalar", scalar_and_dim, "", "aten.slice_copy.Tensor", 31},
-      {"dim -2^63 of a scalar", scalar_and_dim, "", "aten.slice_copy.Tensor", INT64_MIN},
-      {"index 2^63 - 1 of a scalar", scalar_and_dim, "", "aten.select_copy.int", INT64_MAX},
-      {"sum over dim 64 of a scalar", scalar_and_dim, "", "aten.sum.dim_IntList", 64},
-      {"mean over dim -33 of a scalar", scalar_and_dim, "", "aten.mean.dim", -33},
+      {"fewer scales than channels", fewer_scales_than_channels,
+       "scales float32 [2] for a weight int8 [4, 4]", 0, 0},
+      {"dim 31 of a scalar", scalar_and_dim, "dim 31 of a tensor of rank 0",
+       "aten.slice_copy.Tensor", 31},
+      {"dim -2^63 of a scalar", scalar_and_dim, "dim -9223372036854775808 of a tensor",
+       "aten.slice_copy.Tensor", INT64_MIN},
+      {"dim 2^63 - 1 of a scalar", scalar_and_dim, "dim 9223372036854775807 of a tensor",
+       "aten.select_copy.int", INT64_MAX},
+      {"sum over dim 64 of a scalar", scalar_and_dim, "dim 64 of a tensor of rank 0",
+       "aten.sum.dim_IntList", 64},
+      {"mean over dim -33 of a scalar", scalar_and_dim, "dim -33 of a tensor of rank 0",
+       "aten.mean.dim", -33},
   };
   struct peak peak = {0};
   sconce_error err = {0};
@@ -465,6 +476,64 @@ static void a_value_with_two_writers_is_the_last_written(void) {
   sconce_device_close(device);
 }
 
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* forward(x) = x + a constant whose bytes are in no file of ours. */
+static sconce_status external_constant(struct arena *arena, const char *name, struct span *out,
+                                       sconce_error *err) {
+  struct write_pte w;
+  struct write_blob file;
+  struct write_pte_tensor outside = float4;
+  outside.external = true;
+  outside.fully_qualified_name = name;
+  write_pte_init(&w, arena);
+  write_pte_method(&w, "forward");
+  const int32_t x = write_pte_tensor(&w, &float4), y = write_pte_tensor(&w, &float4);
+  const int32_t c = write_pte_tensor(&w, &outside), one = write_pte_value(&w, literal_int(1));
+  write_pte_inputs(&w, ID_LIST(x));
+  write_pte_outputs(&w, ID_LIST(y));
+  write_pte_call_kernel(&w, write_pte_operator(&w, "aten::add", "out"), ID_LIST(x, c, one, y, y));
+  TRY(write_pte_finish(&w, &file, err));
+  return write_blob_to_memory(&file, arena, out, err);
+}
+
+/* They name entries of the data files that the caller gave, and nothing in a file system: not even
+ * where there is a file with the right number of bytes. */
+static void names_of_external_data_are_no_paths(void) {
+  char target[TEST_PATH_MAX], model[TEST_PATH_MAX], up[TEST_PATH_MAX + 8], link[TEST_PATH_MAX + 8];
+  sconce_error err = {0};
+  sconce_device *device;
+  test_temporary(target, "");
+  test_temporary(model, ".pte");
+  CHECK(test_write_path(target, (float[4]){1, 2, 3, 4}, 16));
+  const char *last = strrchr(target, '/') ? strrchr(target, '/') + 1 : target;
+  snprintf(up, sizeof up, "../tmp/%s", last);
+  snprintf(link, sizeof link, "%s.link", target);
+#ifndef _WIN32
+  CHECK(symlink(target, link) == 0);
+#endif
+  const char *const names[] = {target, link, last, up, "../../../../../../etc/passwd"};
+  REQUIRE_OK(sconce_device_open(&device, NULL, &err), err);
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    char want[2 * TEST_PATH_MAX];
+    struct arena arena;
+    struct span file = {0};
+    sconce_model *opened = NULL;
+    arena_init(&arena, NULL);
+    CHECK_OK(external_constant(&arena, names[i], &file, &err), err);
+    CHECK(test_write_path(model, file.data, file.size));
+    snprintf(want, sizeof want, "external tensor '%s' is in none of the 0 data files", names[i]);
+    const sconce_model_desc desc = {.program.path = model};
+    CHECK_FAILS(sconce_model_open(&opened, device, &desc, &err), SCONCE_BAD_FILE, err, want);
+    CHECK(!opened);
+    arena_free(&arena);
+  }
+  sconce_device_close(device);
+  remove(link);
+  remove(target);
+  remove(model);
+}
+
 /* ---- files that change ----------------------------------------------------------------------- */
 
 /* Cut after the program was read, before its weights are. */
@@ -532,6 +601,7 @@ const struct test suite_hostile[] = {
     TEST(small_files_get_a_sentence_or_an_answer),
     TEST(many_live_values_are_planned_fast),
     TEST(a_value_with_two_writers_is_the_last_written),
+    TEST(names_of_external_data_are_no_paths),
     TEST(a_file_that_shrinks_is_an_error_of_the_call),
     TEST(a_file_that_changes_is_an_error_of_the_call),
     {0},
