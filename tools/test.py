@@ -76,7 +76,13 @@ def configurations(mode):
         }
         runs = [r for r in runs if r[0] in skips]
     flags = {name: [f for text in skips.get(name, ()) for f in ("--skip", text)] for name, _ in runs}
-    return [(name.strip(), env, flags[name]) for name, env in runs] + [swapped]
+    runs = [(name.strip(), env, flags[name]) for name, env in runs] + [swapped]
+    if mode == "all":  # at every step of load, prompt and choice; the other runs take some
+        lost = ("--filter", "session_ahead/a_")
+        every = {"SCONCE_LOSE": "every"}
+        runs += [("lavapipe, lost at every step", {**lvp, **every}, lost)]
+        runs += [("Dawn on SwiftShader, lost at every step", {**dawn, **every}, lost)]
+    return runs
 
 
 class Totals:
