@@ -21,18 +21,19 @@ if [ $# -eq 0 ]; then
     set -- $(echo ${after-} ${before-} | cut -d ' ' -f "1-$n")
   fi
 fi
-# Every operator, as PyTorch exported it for tests/run: seeds of the targets that take programs.
-op_seeds() {
-  mkdir -p build/fuzz/ops
-  find tests/data/ops -name '*.pte' -size -8k | while read -r file; do
-    echo "$file" "build/fuzz/ops/$(dirname "${file#tests/data/ops/}" | tr / -).pte"
+# Every operator and the small programs, as PyTorch exported them for the tests: seeds of the targets
+# that take programs.
+exported() {
+  mkdir -p build/fuzz/exported
+  find tests/data/ops tests/data/programs -name '*.pte' -size -13k | while read -r file; do
+    echo "$file" "build/fuzz/exported/$(dirname "${file#tests/data/}" | tr / -).pte"
   done | xargs -n 2 cp
 }
 each=$((seconds / $# > 0 ? seconds / $# : 1))
 for target in "$@"; do
   name=fuzz_$target
   seeds=fuzz/corpus/$target
-  case $target in plan | run) op_seeds && seeds="$seeds build/fuzz/ops" ;; esac
+  case $target in plan | run) exported && seeds="$seeds build/fuzz/exported" ;; esac
   mkdir -p "build/fuzz/corpus/$target"
   "build/fuzz/$name" -max_total_time="$each" -timeout=10 -print_final_stats=1 -close_fd_mask=3 \
     -artifact_prefix="build/fuzz/found-$target-" "build/fuzz/corpus/$target" \
