@@ -71,12 +71,6 @@ static inline bool text_equal(struct text a, struct text b) {
 
 static inline bool text_is(struct text a, const char *z) { return text_equal(a, text_of(z)); }
 
-static inline uint64_t text_hash(struct text t) { /* FNV-1a */
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (size_t i = 0; i < t.size; i++) hash = (hash ^ (uint8_t)t.data[i]) * 0x100000001b3u;
-  return hash ^ hash >> 32;
-}
-
 /* Files are little-endian and their fields need not be aligned. */
 static inline uint16_t load_u16(const uint8_t *p) { return (uint16_t)(p[0] | (uint16_t)p[1] << 8); }
 static inline uint32_t load_u32(const uint8_t *p) {

@@ -2,6 +2,7 @@
 #include "format/data.h"
 
 #include "base/checked.h"
+#include "base/hash.h"
 #include "format/schema.h"
 
 #include <inttypes.h>
@@ -49,7 +50,8 @@ struct extent data_named(const struct data *data, uint32_t i) {
 void data_index(struct data *data, uint32_t *slots, uint32_t n_slots) {
   memset(slots, 0, (size_t)n_slots * sizeof *slots);
   for (uint32_t i = 0; i < data->named.n; i++) {
-    uint64_t at = text_hash(data_key(data, i));
+    const struct text key = data_key(data, i);
+    uint64_t at = hash_key(key.data, key.size);
     while (slots[at % n_slots]) at++;
     slots[at % n_slots] = i + 1;
   }
@@ -59,7 +61,8 @@ void data_index(struct data *data, uint32_t *slots, uint32_t n_slots) {
 
 static bool find_in_index(const struct data *data, struct text key, uint32_t *out) {
   uint32_t entry;
-  for (uint64_t at = text_hash(key); (entry = data->index[at % data->n_index]) != 0; at++) {
+  for (uint64_t at = hash_key(key.data, key.size); (entry = data->index[at % data->n_index]) != 0;
+       at++) {
     if (!text_equal(data_key(data, entry - 1), key)) continue;
     *out = entry - 1;
     return true;
@@ -123,7 +126,7 @@ static sconce_status insert_key(const struct data *const *files, struct slot *sl
     return fail(err, SCONCE_BAD_FILE, "the key '%.*s' is in data file %u and in data file %u",
                 TEXT(key), (unsigned)s->file, (unsigned)put.file);
   }
-  return fail(err, SCONCE_BAD_FILE, "the keys of the named data collide"); /* only on purpose */
+  return fail(err, SCONCE_BAD_FILE, "the keys of the named data collide"); /* never by chance */
 }
 
 sconce_status data_verify_unique(const struct data *const *files, uint32_t n_files,
@@ -139,7 +142,8 @@ sconce_status data_verify_unique(const struct data *const *files, uint32_t n_fil
     struct slot slots[SLOTS] = {0};
     for (uint32_t f = 0; f < n_files; f++)
       for (uint32_t i = 0; i < files[f]->named.n; i++) {
-        uint64_t hash = text_hash(data_key(files[f], i));
+        const struct text key = data_key(files[f], i);
+        uint64_t hash = hash_key(key.data, key.size);
         if (hash / SLOTS % n_rounds == round)
           TRY(insert_key(files, slots, hash, (struct slot){f, i + 1}, err));
       }

@@ -1,13 +1,15 @@
 /* See constant_set.h. Slots hold ids + 1; at least half of them are free. */
 #include "graph/constant_set.h"
 
+#include "base/hash.h"
+
 #include <string.h>
 
 static uint32_t hash_of(const struct tensor *t, const struct packing *packing) {
-  uint64_t h = (uint64_t)(uintptr_t)t->bytes.data ^ t->bytes.offset ^ (t->bytes.size << 20) ^
-               (uint64_t)(uintptr_t)packing;
-  h *= UINT64_C(0x9e3779b97f4a7c15);
-  return (uint32_t)(h >> 32);
+  uint64_t key[5 + RANK_MAX] = {(uintptr_t)t->bytes.data, t->bytes.offset, t->bytes.size,
+                                t->bytes.file, (uintptr_t)packing};
+  for (uint32_t i = 0; packing && i < t->rank; i++) key[5 + i] = t->dim_max[i];
+  return (uint32_t)hash_key(key, (packing ? 5 + RANK_MAX : 5) * sizeof *key);
 }
 
 /* Plain bytes mean the same whatever their dims are; another layout depends on dims and dtype. */

@@ -1,6 +1,8 @@
 /* Vocabulary, matcher and pair table: see vocab.h. */
 #include "llm/vocab.h"
 
+#include "base/hash.h"
+
 /* Slots for n entries at most half full; 0 if there are more than 32 bits address. */
 static uint32_t slots_for(uint32_t n) {
   uint32_t slots = 16;
@@ -9,20 +11,6 @@ static uint32_t slots_for(uint32_t n) {
     slots *= 2;
   }
   return slots;
-}
-
-static uint64_t mix(uint64_t x) {
-  x *= 0x9e3779b97f4a7c15u;
-  return x ^ x >> 29;
-}
-
-static uint32_t hash_bytes(const char *data, size_t size) {
-  uint64_t hash = size;
-  for (; size >= 8; data += 8, size -= 8) hash = mix(hash ^ load_u64((const uint8_t *)data));
-  uint64_t tail = 0;
-  for (size_t i = 0; i < size; i++) tail |= (uint64_t)(uint8_t)data[i] << (8 * i);
-  hash = mix(hash ^ tail);
-  return (uint32_t)(mix(hash) >> 32);
 }
 
 bool vocab_init(struct vocab *vocab, struct arena *arena, uint32_t n) {
@@ -38,7 +26,7 @@ bool vocab_init(struct vocab *vocab, struct arena *arena, uint32_t n) {
 void vocab_index(struct vocab *vocab, uint32_t id) {
   struct text text = vocab->pieces[id].text;
   if (text.size == 0) return;
-  uint32_t at = hash_bytes(text.data, text.size) & vocab->mask;
+  uint32_t at = (uint32_t)hash_key(text.data, text.size) & vocab->mask;
   for (; vocab->slots[at]; at = (at + 1) & vocab->mask)
     if (text_equal(vocab->pieces[vocab->slots[at] - 1].text, text)) return;
   vocab->slots[at] = id + 1;
@@ -48,7 +36,7 @@ void vocab_index(struct vocab *vocab, uint32_t id) {
 int32_t vocab_find(const struct vocab *vocab, const char *data, size_t size) {
   if (size > vocab->size_max) return -1;
   struct text text = {data, size};
-  uint32_t at = hash_bytes(data, size) & vocab->mask;
+  uint32_t at = (uint32_t)hash_key(data, size) & vocab->mask;
   for (; vocab->slots[at]; at = (at + 1) & vocab->mask)
     if (text_equal(vocab->pieces[vocab->slots[at] - 1].text, text))
       return (int32_t)(vocab->slots[at] - 1);
@@ -168,7 +156,7 @@ bool pair_table_init(struct pair_table *t, struct arena *arena, uint32_t n) {
 
 /* The slot of a pair, or the free one where it belongs. */
 static struct pair *pair_slot(const struct pair_table *t, uint32_t left, uint32_t right) {
-  uint32_t at = (uint32_t)(mix(mix((uint64_t)left << 32 | right)) >> 32) & t->mask;
+  uint32_t at = hash_number((uint64_t)left << 32 | right) & t->mask;
   while (t->slots[at].left && (t->slots[at].left != left || t->slots[at].right != right))
     at = (at + 1) & t->mask;
   return &t->slots[at];

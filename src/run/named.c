@@ -1,6 +1,7 @@
 /* See named.h. */
 #include "run/named.h"
 
+#include "base/hash.h"
 #include "run/device.h"
 
 struct named_key {
@@ -43,7 +44,7 @@ void named_init(struct named *named, const sconce_named_data *from, struct sconc
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static uint32_t *slot_of(const struct named *named, struct text key) {
-  uint64_t at = text_hash(key);
+  uint64_t at = hash_key(key.data, key.size);
   for (;; at++) {
     uint32_t *slot = &named->slots[at % (2 * named->room)];
     if (*slot == 0 || text_equal(named->keys[*slot - 1].key, key)) return slot;

@@ -1,6 +1,8 @@
 /* Planned memory by place: see places.h. */
 #include "run/places.h"
 
+#include "base/hash.h"
+
 bool places_init(struct places *places, const struct pte_method *m, struct arena *arena) {
   uint32_t n = 16;
   while (n / 2 < m->n_values && n < 1u << 31) n *= 2;
@@ -20,9 +22,8 @@ static bool planned(const struct places *places, uint32_t index, struct pte_tens
 /* The slot of what lies at t's place, or a free one: a slot is never emptied, and there are twice
  * as many as values. */
 static uint32_t *slot_of(const struct places *places, const struct pte_tensor *t) {
-  uint64_t hash =
-      (t->memory_offset / 16 + t->memory_id * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
-  for (uint32_t at = (uint32_t)(hash >> 32);; at++) {
+  const uint64_t key[] = {t->memory_id, t->memory_offset};
+  for (uint32_t at = (uint32_t)hash_key(key, sizeof key);; at++) {
     uint32_t *slot = &places->slots[at & places->mask];
     struct pte_tensor other;
     if (*slot == UINT32_MAX) return slot;
