@@ -61,14 +61,6 @@ void os_hush_end(void);
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* A file mapped read-only; pages come in as they are touched. If somebody else makes the file
- * shorter, touching what is gone ends the process: a reader is for files that may change. */
-struct os_map {
-  struct span bytes;
-};
-SCONCE_CHECK sconce_status os_map_open(struct os_map *map, const char *path, sconce_error *err);
-void os_map_close(struct os_map *map); /* a zeroed map is fine */
-
 /* A file of which ranges are read, by several threads at once if need be. */
 struct os_reader {
   intptr_t handle;        /* 0: closed */

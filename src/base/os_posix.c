@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -156,32 +155,6 @@ static sconce_status open_regular(const char *path, int *out, struct stat *info,
   }
   *out = file;
   return SCONCE_OK;
-}
-
-sconce_status os_map_open(struct os_map *map, const char *path, sconce_error *err) {
-  *map = (struct os_map){0};
-  int file = -1;
-  struct stat info;
-  TRY(open_regular(path, &file, &info, err));
-  const uint64_t size = (uint64_t)info.st_size;
-  sconce_status status = SCONCE_OK;
-  if (size > SIZE_MAX) {
-    status = fail(err, SCONCE_IO_ERROR, "%s: %llu bytes are too many to map", path,
-                  (unsigned long long)size);
-  } else if (size > 0) { /* mmap refuses 0 bytes; an empty span is what it would be */
-    void *data = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, file, 0);
-    if (data == MAP_FAILED)
-      status = fail(err, SCONCE_IO_ERROR, "%s: %s", path, strerror(errno));
-    else
-      map->bytes = (struct span){data, (size_t)size};
-  }
-  close(file);
-  return status;
-}
-
-void os_map_close(struct os_map *map) {
-  if (map->bytes.data) munmap((void *)(uintptr_t)map->bytes.data, map->bytes.size);
-  *map = (struct os_map){0};
 }
 
 /* Nanoseconds. Not the time of its last change, which a new name or the loss of one counts as. */

@@ -47,13 +47,6 @@ static sconce_status no_files(const char *path, sconce_error *err) {
   return fail(err, SCONCE_IO_ERROR, "%s: a browser opens no path; hand in its bytes", path);
 }
 
-sconce_status os_map_open(struct os_map *map, const char *path, sconce_error *err) {
-  *map = (struct os_map){0};
-  return no_files(path, err);
-}
-
-void os_map_close(struct os_map *map) { *map = (struct os_map){0}; }
-
 sconce_status os_reader_open(struct os_reader *reader, const char *path, sconce_error *err) {
   *reader = (struct os_reader){0};
   return no_files(path, err);

@@ -153,33 +153,6 @@ static sconce_status open_regular(const char *path, HANDLE *out, uint64_t *size,
   return SCONCE_OK;
 }
 
-sconce_status os_map_open(struct os_map *map, const char *path, sconce_error *err) {
-  *map = (struct os_map){0};
-  HANDLE file = NULL;
-  uint64_t size = 0;
-  TRY(open_regular(path, &file, &size, err));
-  sconce_status status = SCONCE_OK;
-  if (size > SIZE_MAX) {
-    status = fail(err, SCONCE_IO_ERROR, "%s: %llu bytes are too many to map", path,
-                  (unsigned long long)size);
-  } else if (size > 0) { /* 0 bytes cannot be mapped; an empty span is what it would be */
-    HANDLE section = CreateFileMappingW(file, NULL, PAGE_READONLY, 0, 0, NULL);
-    const void *data = section ? MapViewOfFile(section, FILE_MAP_READ, 0, 0, 0) : NULL;
-    if (data)
-      map->bytes = (struct span){data, (size_t)size};
-    else
-      status = fail_last(err, path);
-    if (section) CloseHandle(section); /* the view keeps it */
-  }
-  CloseHandle(file);
-  return status;
-}
-
-void os_map_close(struct os_map *map) {
-  if (map->bytes.data) UnmapViewOfFile(map->bytes.data);
-  *map = (struct os_map){0};
-}
-
 static uint64_t write_time(HANDLE file) {
   FILETIME t = {0};
   if (!GetFileTime(file, NULL, NULL, &t)) return 0;

@@ -212,18 +212,16 @@ static sconce_status run_golden(struct check *c, const struct found *f, sconce_e
   sconce_error why = {0};
   struct check_run run;
   struct check_golden golden;
-  struct os_map blob = {0};
   check_run_init(&run, c->device);
   run.call.max_steps = c->desc->max_steps;
   run.folder = check_folder_of(&run.arena, f->path);
   sconce_status status = run.folder ? SCONCE_OK : fail(&why, SCONCE_NO_MEMORY, "no memory");
   if (status == SCONCE_OK)
-    status = check_golden_open(&golden, &run, f->path, c->desc->tolerance, &blob, &why);
+    status = check_golden_open(&golden, &run, f->path, c->desc->tolerance, &why);
   if (status != SCONCE_OK)
     status = report(c, &run, f->path, start, status, &why, err);
   else if (any_wanted(c, &golden, f->path))
     status = run_golden_cases(c, &golden, f, start, err);
-  os_map_close(&blob);
   check_run_free(&run);
   return status;
 }

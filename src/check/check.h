@@ -40,7 +40,6 @@ struct check_run {
   sconce_device *device;
   struct arena arena; /* of one case or golden file */
   const char *folder; /* where its files lie, with a slash behind, or "" */
-  struct os_map map;  /* of the JSON */
   struct json root;
   sconce_model *model;
   sconce_method *method;
@@ -93,10 +92,9 @@ struct check_golden {
   bool tokens; /* a language model: calls with tokens, top5 and logits */
   double tolerance;
 };
-/* Reads the JSON and finds its .bin; `blob_map` stays open as long as the golden. */
+/* Reads the JSON and its .bin. */
 SCONCE_CHECK sconce_status check_golden_open(struct check_golden *g, struct check_run *run,
-                                             const char *json, double tolerance,
-                                             struct os_map *blob_map, sconce_error *err);
+                                             const char *json, double tolerance, sconce_error *err);
 /* One of its cases on the method as the case before left it. */
 SCONCE_CHECK sconce_status check_golden_case(struct check_golden *g, struct json spec,
                                              sconce_error *err);

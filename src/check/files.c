@@ -2,6 +2,7 @@
 #include "check/check.h"
 
 #include "base/checked.h"
+#include "base/file.h"
 #include "base/os_folder.h"
 #include "base/path.h"
 #include "run/device.h"
@@ -25,7 +26,6 @@ static void unload(struct check_run *run) {
 
 void check_run_free(struct check_run *run) {
   unload(run);
-  os_map_close(&run->map);
   arena_free(&run->arena);
 }
 
@@ -64,8 +64,9 @@ sconce_status check_beside(struct check_run *run, struct json name, const char *
 }
 
 sconce_status check_read_json(struct check_run *run, const char *path, sconce_error *err) {
-  TRY(os_map_open(&run->map, path, err));
-  struct text document = {(const char *)run->map.bytes.data, run->map.bytes.size};
+  struct span bytes;
+  TRY(file_read(&run->arena, path, &bytes, err));
+  struct text document = {(const char *)bytes.data, bytes.size};
   sconce_status status = json_check(document, &run->root, err);
   if (status == SCONCE_OK && !json_is_object(run->root))
     status = fail(err, SCONCE_BAD_FILE, "no JSON object");

@@ -2,6 +2,8 @@
  * All cases run on one loaded method and in order; nothing is reset between them. */
 #include "check/check.h"
 
+#include "base/file.h"
+
 #include <inttypes.h>
 
 /* How far two correct implementations are apart; measured on small language models. Eight-bit
@@ -31,18 +33,17 @@ static sconce_status read_tolerance(struct check_golden *g, double given, sconce
 }
 
 /* The .bin. Goldens of a language model may come without it: top5 remains. */
-static sconce_status open_blob(struct check_golden *g, struct os_map *map, sconce_error *err) {
+static sconce_status open_blob(struct check_golden *g, sconce_error *err) {
   struct json name = json_member(g->run->root, g->tokens ? "logits_bin" : "output_bin");
   if (json_is_null(name)) return SCONCE_OK;
   const char *path;
   TRY(check_beside(g->run, name, &path, err));
-  sconce_status status = os_map_open(map, path, err);
-  g->blob = map->bytes;
+  sconce_status status = file_read(&g->run->arena, path, &g->blob, err);
   return g->tokens ? SCONCE_OK : status;
 }
 
 sconce_status check_golden_open(struct check_golden *g, struct check_run *run, const char *json,
-                                double tolerance, struct os_map *blob_map, sconce_error *err) {
+                                double tolerance, sconce_error *err) {
   *g = (struct check_golden){.run = run};
   TRY(check_read_json(run, json, err));
   g->cases = json_member(run->root, "cases");
@@ -52,7 +53,7 @@ sconce_status check_golden_open(struct check_golden *g, struct check_run *run, c
     return fail(err, SCONCE_BAD_FILE, "%s: no cases", json);
   g->tokens = json_member(w.value, "calls").at;
   sconce_status status = read_tolerance(g, tolerance, err);
-  if (status == SCONCE_OK) status = open_blob(g, blob_map, err);
+  if (status == SCONCE_OK) status = open_blob(g, err);
   if (status != SCONCE_OK) error_prefix(err, "%s: ", json);
   return status;
 }

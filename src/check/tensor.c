@@ -49,7 +49,7 @@ sconce_status check_shape(struct json spec, sconce_tensor *out, sconce_error *er
 
 /* ---- elements from files --------------------------------------------------------------------- */
 
-/* Bytes of a file that several tensors share. */
+/* Bytes of the golden's .bin, which all its tensors share. */
 static sconce_status take_slice(struct check_run *run, struct json offset, struct span blob,
                                 sconce_tensor *t, sconce_error *err) {
   int64_t at;
@@ -64,28 +64,32 @@ static sconce_status take_slice(struct check_run *run, struct json offset, struc
   return SCONCE_OK;
 }
 
-static sconce_status take_whole(struct check_run *run, const char *path, struct span bytes,
+static sconce_status take_range(struct check_run *run, const char *path,
+                                const struct os_reader *reader, struct json offset,
                                 sconce_tensor *t, sconce_error *err) {
-  if (bytes.size != t->size)
-    return fail(err, SCONCE_BAD_FILE, "%s has %zu bytes, its shape needs %zu", path, bytes.size,
+  const uint64_t size = os_reader_size(reader);
+  int64_t at = 0;
+  if (offset.at && (!json_integer(offset, &at) || at < 0 || (uint64_t)at > size ||
+                    t->size > size - (uint64_t)at))
+    return fail(err, SCONCE_BAD_FILE,
+                "%zu bytes at its offset are not in the file of %" PRIu64 " bytes", t->size, size);
+  if (!offset.at && size != t->size)
+    return fail(err, SCONCE_BAD_FILE, "%s has %" PRIu64 " bytes, its shape needs %zu", path, size,
                 t->size);
   void *copy = arena_alloc(&run->arena, t->size, 1, 8);
   if (!copy) return fail(err, SCONCE_NO_MEMORY, "no memory for %zu bytes", t->size);
-  if (t->size) memcpy(copy, bytes.data, t->size);
   t->data = copy;
-  return SCONCE_OK;
+  return os_reader_read(reader, (uint64_t)at, copy, t->size, err);
 }
 
 sconce_status check_file(struct check_run *run, struct json spec, sconce_tensor *t,
                          sconce_error *err) {
   const char *path;
+  struct os_reader reader;
   TRY(check_beside(run, json_member(spec, "file"), &path, err));
-  struct os_map map;
-  TRY(os_map_open(&map, path, err));
-  struct json offset = json_member(spec, "offset");
-  sconce_status status = offset.at ? take_slice(run, offset, map.bytes, t, err)
-                                   : take_whole(run, path, map.bytes, t, err);
-  os_map_close(&map);
+  TRY(os_reader_open(&reader, path, err));
+  sconce_status status = take_range(run, path, &reader, json_member(spec, "offset"), t, err);
+  os_reader_close(&reader);
   return status;
 }
 

@@ -2,6 +2,7 @@
 #include "graph/wgsl.h"
 
 #include "base/checked.h"
+#include "base/file.h"
 #include "base/os.h"
 #include "graph/kernel.h"
 
@@ -35,13 +36,9 @@ static sconce_status source(struct arena *arena, const char *path, const char *e
   if (!folder || !*folder) return SCONCE_OK;
   char whole[2 * OS_ENV_MAX];
   snprintf(whole, sizeof whole, "%s/%s", folder, path);
-  struct os_map map;
-  TRY(os_map_open(&map, whole, err));
-  char *copy = arena_copy_text(arena, (const char *)map.bytes.data, map.bytes.size);
-  size_t size = map.bytes.size;
-  os_map_close(&map);
-  if (!copy) return fail(err, SCONCE_NO_MEMORY, "%s: no memory for %zu bytes", whole, size);
-  *out = (struct text){copy, size};
+  struct span bytes;
+  TRY(file_read(arena, whole, &bytes, err));
+  *out = bytes.size ? (struct text){(const char *)bytes.data, bytes.size} : text_of("");
   return SCONCE_OK;
 }
 

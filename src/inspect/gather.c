@@ -1,6 +1,7 @@
 /* Gathering: methods, their delegates, and how often each operator occurs. */
 #include "inspect/inspect.h"
 
+#include "base/hash.h"
 #include "graph/op.h"
 
 #include <inttypes.h>
@@ -86,12 +87,6 @@ static const char *runs_of(struct text name) {
   return op->flags & OP_HOST ? "host" : op->flags & OP_VIEW ? "view" : "gpu";
 }
 
-static uint64_t hash_name(struct text name) { /* FNV-1a */
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (size_t i = 0; i < name.size; i++) hash = (hash ^ (uint8_t)name.data[i]) * 0x100000001b3u;
-  return hash ^ hash >> 32;
-}
-
 static sconce_status add_row(struct counter *c, struct text name, bool portable) {
   if (c->n == c->room) {
     uint32_t room = c->room ? 2 * c->room : 32;
@@ -109,7 +104,7 @@ static sconce_status add_row(struct counter *c, struct text name, bool portable)
 }
 
 static sconce_status count_call(struct counter *c, struct text name, bool portable) {
-  uint64_t at = hash_name(name);
+  uint64_t at = hash_key(name.data, name.size);
   for (uint32_t row; (row = c->slots[at % c->n_slots]) != 0; at++) {
     struct inspect_operator *op = &c->rows[row - 1];
     if (op->portable != portable || !text_equal(op->name, name)) continue;
@@ -203,7 +198,7 @@ sconce_status inspect_gather_graph(struct inspect *x, sconce_error *err) {
   x->methods = arena_new(&x->arena, struct inspect_method, 1);
   struct inspect_delegate *d = arena_new(&x->arena, struct inspect_delegate, 1);
   if (!x->methods || !d) return no_memory(err, "delegates", 1);
-  *d = (struct inspect_delegate){.id = text_of("VulkanBackend"), .blob = extent_of(x->file)};
+  *d = (struct inspect_delegate){.id = text_of("VulkanBackend"), .blob = x->file};
   TRY(open_graph(x, d, (struct data_lookup){0}, err));
   x->n_methods = 1;
   *x->methods = (struct inspect_method){.delegates = d, .n_delegates = 1};

@@ -1,11 +1,14 @@
 /* sconce_inspect: opens whatever the file is, gathers, writes. */
 #include "inspect/inspect.h"
 
+#include <string.h>
+
 static sconce_status open_program(struct inspect *x, const sconce_inspect_desc *desc,
                                   sconce_error *err) {
-  sconce_model_desc files = {.program = {.data = x->file.data, .size = x->file.size},
-                             .data_files = desc->data_files,
-                             .n_data_files = desc->n_data_files};
+  sconce_model_desc files = {
+      .program = {.path = desc->file.path, .data = desc->file.data, .size = desc->file.size},
+      .data_files = desc->data_files,
+      .n_data_files = desc->n_data_files};
   x->kind = INSPECT_PROGRAM;
   TRY(model_open(&x->model, &x->arena.allocator, &files, err));
   const bool plan = desc->format == SCONCE_INSPECT_PLAN; /* of one method, as a run is */
@@ -13,26 +16,47 @@ static sconce_status open_program(struct inspect *x, const sconce_inspect_desc *
   return inspect_weights(x, err);
 }
 
-static sconce_status open_graph(struct inspect *x, sconce_error *err) {
+/* A source that has all its bytes at hand. */
+static sconce_status read_front(struct inspect *x, struct source *s, uint32_t head_size,
+                                front_size *size_of, sconce_error *err) {
+  struct front front = {0};
+  bool done;
+  return front_read(&front, s, &x->arena, x->file, head_size, size_of, &x->file, &done, err);
+}
+
+static sconce_status open_graph(struct inspect *x, struct source *s, sconce_error *err) {
   x->kind = INSPECT_GRAPH;
+  TRY(read_front(x, s, VKGRAPH_HEAD_SIZE, vkgraph_front, err));
   TRY(inspect_gather_graph(x, err));
   return inspect_weights(x, err);
 }
 
-static sconce_status open_data(struct inspect *x, sconce_error *err) {
+static sconce_status open_data(struct inspect *x, struct source *s, sconce_error *err) {
   x->kind = INSPECT_DATA;
-  return ptd_open(&x->ptd, extent_of(x->file), err);
+  TRY(read_front(x, s, PTD_HEAD_SIZE, ptd_front, err));
+  return ptd_open(&x->ptd, x->file, err);
 }
 
 /* The first bytes tell what it is; programs of other versions too begin with ET. */
-static sconce_status open_file(struct inspect *x, const sconce_inspect_desc *desc,
+static sconce_status open_kind(struct inspect *x, struct source *s, const sconce_inspect_desc *desc,
                                sconce_error *err) {
-  if (ptd_probe(x->file)) return open_data(x, err);
-  if (vkgraph_probe(x->file)) return open_graph(x, err);
-  if (x->file.size >= 8 && memcmp(x->file.data + 4, "ET", 2) == 0)
-    return open_program(x, desc, err);
+  struct span head;
+  x->file.size = s->size;
+  TRY(source_get(s, 0, s->size < PTE_HEAD_SIZE ? (size_t)s->size : PTE_HEAD_SIZE, &head, err));
+  if (ptd_probe(head)) return open_data(x, s, err);
+  if (vkgraph_probe(head)) return open_graph(x, s, err);
+  if (head.size >= 8 && memcmp(head.data + 4, "ET", 2) == 0) return open_program(x, desc, err);
   return fail(err, SCONCE_BAD_FILE,
               "neither a program (ET12), a data file (FT01) nor a delegate's graph (VH00)");
+}
+
+static sconce_status open_file(struct inspect *x, const sconce_inspect_desc *desc,
+                               sconce_error *err) {
+  struct source s;
+  TRY(source_open(&s, &desc->file, NULL, &x->arena.allocator, err));
+  sconce_status status = open_kind(x, &s, desc, err);
+  source_close(&s);
+  return status;
 }
 
 static sconce_status write_report(struct inspect *x, const sconce_inspect_desc *desc, struct out *o,
@@ -62,11 +86,7 @@ sconce_status sconce_inspect(const sconce_inspect_desc *desc,
   if (!file->path && !file->data) return fail(err, SCONCE_BAD_ARGUMENT, "no path and no data");
   sconce_error local;
   if (!err) err = &local;
-  struct os_map map = {0};
-  if (file->path) TRY(os_map_open(&map, file->path, err));
-  struct inspect x = {.path = file->path,
-                      .file =
-                          file->path ? map.bytes : (struct span){file->data, (size_t)file->size}};
+  struct inspect x = {.path = file->path};
   arena_init(&x.arena, &desc->allocator);
   struct out o;
   out_init(&o, write, user);
@@ -74,12 +94,11 @@ sconce_status sconce_inspect(const sconce_inspect_desc *desc,
   if (status == SCONCE_OK) status = write_report(&x, desc, &o, err);
   if (status == SCONCE_OK)
     out_flush(&o);
-  else if (file->path)
+  else if (file->path && strncmp(err->text, file->path, strlen(file->path)) != 0)
     error_prefix(err, "%s: ", file->path);
   for (char *p = err->text; status != SCONCE_OK && *p; p++)
     if (*p == '\n' || *p == '\t') *p = '?'; /* of a name: a sentence is one line */
   sconce_model_close(x.model);
   arena_free(&x.arena);
-  os_map_close(&map);
   return status;
 }

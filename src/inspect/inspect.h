@@ -1,7 +1,7 @@
 /* What a file holds, gathered once and written in one of five forms; for this folder only.
  *
- * Everything is a view of the mapped file or lies in one arena. Gathering looks at the program, its
- * graphs and their tables; the bytes of weights are never touched. */
+ * Everything lies in one arena, or in the model's. Gathering looks at the program, its graphs and
+ * their tables; the bytes of weights are not read. */
 #ifndef INSPECT_INSPECT_H
 #define INSPECT_INSPECT_H
 
@@ -77,7 +77,7 @@ struct inspect {
   struct arena arena;
   const char *path; /* may be NULL */
   enum inspect_kind kind;
-  struct span file;
+  struct extent file;  /* at least its front is held, but for a program, which its model reads */
   sconce_model *model; /* INSPECT_PROGRAM */
   struct ptd ptd;      /* INSPECT_DATA */
   struct inspect_method *methods;

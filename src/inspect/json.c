@@ -342,7 +342,8 @@ void inspect_json(const struct inspect *x, struct out *o) {
   static const struct data nothing;
   out_put(o, "{\"schema\": %d, \"sconce\": \"%s\", ", SCHEMA, sconce_version());
   put_sentence(o, "path", x->path);
-  out_put(o, ", \"kind\": \"%s\", \"bytes\": %zu,\n \"methods\": [", kinds[x->kind], x->file.size);
+  out_put(o, ", \"kind\": \"%s\", \"bytes\": %" PRIu64 ",\n \"methods\": [", kinds[x->kind],
+          x->file.size);
   for (uint32_t i = 0; i < x->n_methods; i++) {
     put_line(o, i, "  {");
     put_method(o, &x->methods[i]);

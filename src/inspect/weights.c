@@ -2,6 +2,7 @@
  * is known from the operator that reads it: a 4-bit weight is a plain uint8 tensor in the file. */
 #include "inspect/inspect.h"
 
+#include "base/hash.h"
 #include "graph/op.h"
 
 #include <string.h>
@@ -49,8 +50,8 @@ struct mark {
 /* One constant, from a graph or from the program. */
 struct constant {
   const struct mark *mark;
-  bool named; /* `source` is a key; else the place of the bytes */
-  struct text source;
+  struct text key; /* of named data; empty: bytes at a place */
+  uint64_t place;  /* in the program's file */
   struct inspect_shape shape;
   uint64_t numel;
 };
@@ -58,31 +59,26 @@ struct constant {
 struct census {
   struct inspect *x;
   struct constant_id {
-    bool named;
-    struct text source;
-  } *seen; /* a hash table; data NULL: free */
+    bool taken;
+    struct text key;
+    uint64_t place;
+  } *seen; /* a hash table */
   uint64_t n_seen;
 };
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
-/* Keys are equal by their bytes, places by address. Several values may have one constant. */
+/* Keys are equal by their bytes. Several values may have one constant. */
 static bool seen_before(struct census *s, const struct constant *c) {
-  uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
-  const uint8_t *bytes = (const uint8_t *)c->source.data;
-  uintptr_t place = (uintptr_t)bytes;
-  if (!c->named) bytes = (const uint8_t *)&place;
-  for (size_t i = 0; i < (c->named ? c->source.size : sizeof place); i++)
-    hash = (hash ^ bytes[i]) * 0x100000001b3u;
-  for (hash ^= hash >> 32;; hash++) {
-    struct constant_id *id = &s->seen[hash % s->n_seen];
-    if (!id->source.data) {
-      *id = (struct constant_id){c->named, c->source};
+  uint64_t at =
+      c->key.size ? hash_key(c->key.data, c->key.size) : hash_key(&c->place, sizeof c->place);
+  for (;; at++) {
+    struct constant_id *id = &s->seen[at % s->n_seen];
+    if (!id->taken) {
+      *id = (struct constant_id){true, c->key, c->place};
       return false;
     }
-    if (id->named == c->named &&
-        (c->named ? text_equal(id->source, c->source) : id->source.data == c->source.data))
-      return true;
+    if (id->place == c->place && text_equal(id->key, c->key)) return true;
   }
 }
 
@@ -103,7 +99,7 @@ static struct inspect_weight *weight_class(struct inspect *x, const struct const
 }
 
 static bool is_again(const struct inspect_tensor *t, const struct constant *c) {
-  return c->named && text_equal(t->name, c->source) && t->dtype == c->shape.dtype &&
+  return c->key.size && text_equal(t->name, c->key) && t->dtype == c->shape.dtype &&
          t->rank == c->shape.rank && memcmp(t->dims, c->shape.dims, sizeof t->dims) == 0;
 }
 
@@ -124,7 +120,7 @@ static void keep_largest(struct inspect *x, const struct constant *c) {
                                .rank = c->shape.rank,
                                .bytes = c->shape.bytes,
                                .count = 1};
-  if (c->named) t->name = c->source;
+  t->name = c->key;
   memcpy(t->dims, c->shape.dims, sizeof t->dims);
 }
 
@@ -189,10 +185,8 @@ static void count_graph_value(struct census *s, const struct vkgraph *g, uint32_
   const struct vk_tensor *t = &v.tensor;
   if (t->constant_id < 0 || t->nbytes == 0) return;
   struct vk_constant from = vkgraph_constant(g, (uint32_t)t->constant_id);
-  struct constant c = {
-      .mark = mark, .named = from.named, .shape = shape_of_vk(&v), .numel = t->numel};
-  c.source = from.key;
-  if (!from.named) c.source = (struct text){(const char *)g->constant_area.data + from.offset, 1};
+  struct constant c = {.mark = mark, .key = from.key, .shape = shape_of_vk(&v), .numel = t->numel};
+  if (!from.named) c.place = g->constant_area.offset + from.offset;
   count_constant(s, &c, mark->written || t->mem_obj_id >= 0);
 }
 
@@ -239,8 +233,8 @@ static void count_program_value(struct census *s, const struct pte_method *m, ui
     return;
   }
   struct constant c = {.mark = mark,
-                       .named = t.external,
-                       .source = t.external ? t.fqn : (struct text){(const char *)bytes.data, 1},
+                       .key = t.external ? t.fqn : (struct text){0},
+                       .place = bytes.offset,
                        .shape = shape_of_data(&t.shape),
                        .numel = t.shape.numel};
   count_constant(s, &c, t.planned);

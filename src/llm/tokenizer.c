@@ -1,6 +1,7 @@
 /* Opening a tokenizer, and encoding down to where the two ways part. */
 #include "llm/tokenizer.h"
 
+#include "base/file.h"
 #include "base/os.h"
 #include "base/path.h"
 
@@ -107,28 +108,37 @@ static sconce_status open_bytes(sconce_tokenizer **out, const sconce_tokenizer_d
   return SCONCE_OK;
 }
 
-/* A file in the folder of path; an empty span if there is none. */
-static void map_beside(struct os_map *map, const char *path, const char *file) {
+/* A file in the folder of path; nothing if there is none. */
+static sconce_status read_beside(struct arena *arena, const char *path, const char *file,
+                                 struct span *out, sconce_error *err) {
   char name[4096];
-  *map = (struct os_map){0};
+  struct os_reader reader;
+  sconce_error none;
   int n = snprintf(name, sizeof name, "%.*s%s", (int)(path_name(path) - path), path, file);
-  sconce_error ignored;
-  if (n < 0 || (size_t)n >= sizeof name || os_map_open(map, name, &ignored) != SCONCE_OK)
-    *map = (struct os_map){0};
+  if (n < 0 || (size_t)n >= sizeof name || os_reader_open(&reader, name, &none) != SCONCE_OK)
+    return SCONCE_OK;
+  os_reader_close(&reader);
+  return file_read(arena, name, out, err);
+}
+
+static sconce_status read_parts(struct arena *arena, const char *path, struct parts *out,
+                                sconce_error *err) {
+  TRY(file_read(arena, path, &out->file, err));
+  TRY(read_beside(arena, path, "tokenizer_config.json", &out->config, err));
+  return read_beside(arena, path, "chat_template.jinja", &out->template, err);
 }
 
 static sconce_status open_path(sconce_tokenizer **out, const sconce_tokenizer_desc *desc,
                                sconce_error *err) {
-  struct os_map file, config, template;
-  TRY(os_map_open(&file, desc->path, err));
-  map_beside(&config, desc->path, "tokenizer_config.json");
-  map_beside(&template, desc->path, "chat_template.jinja");
-  struct parts parts = {file.bytes, config.bytes, template.bytes};
-  sconce_status status = open_bytes(out, desc, &parts, err);
-  if (status != SCONCE_OK) error_prefix(err, "%s: ", desc->path);
-  os_map_close(&template);
-  os_map_close(&config);
-  os_map_close(&file);
+  struct arena arena;
+  struct parts parts = {0};
+  arena_init(&arena, &desc->allocator);
+  sconce_status status = read_parts(&arena, desc->path, &parts, err);
+  if (status == SCONCE_OK) {
+    status = open_bytes(out, desc, &parts, err);
+    if (status != SCONCE_OK) error_prefix(err, "%s: ", desc->path);
+  }
+  arena_free(&arena);
   return status;
 }
 

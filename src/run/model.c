@@ -35,24 +35,21 @@ static void wait_for_turn(sconce_model *m) {
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* The first bytes of a range, and then as many as they say; *out has them when *done. */
-static sconce_status read_front(sconce_model *m, struct source *s, struct extent whole,
-                                uint32_t head_size, struct held *head, struct held *front,
-                                sconce_status (*front_of)(struct extent, uint64_t *,
-                                                          sconce_error *),
-                                struct extent *out, bool *done, sconce_error *err) {
+sconce_status front_read(struct front *f, struct source *s, struct arena *arena,
+                         struct extent whole, uint32_t head_size, front_size *size_of,
+                         struct extent *out, bool *done, sconce_error *err) {
   const uint64_t first = whole.size < head_size ? whole.size : head_size;
-  TRY(source_hold(s, &m->arena, whole.offset, first, head, done, err));
+  TRY(source_hold(s, arena, whole.offset, first, &f->head, done, err));
   if (!*done) return SCONCE_OK;
   struct extent known = whole;
-  known.data = head->bytes;
+  known.data = f->head.bytes;
   known.held = first;
   uint64_t size;
-  TRY(front_of(known, &size, err));
-  TRY(source_hold(s, &m->arena, whole.offset, size, front, done, err));
+  TRY(size_of(known, &size, err));
+  TRY(source_hold(s, arena, whole.offset, size, &f->all, done, err));
   if (!*done) return SCONCE_OK;
   *out = whole;
-  out->data = front->bytes;
+  out->data = f->all.bytes;
   out->held = s->whole.data ? whole.size : size;
   return SCONCE_OK;
 }
@@ -70,8 +67,8 @@ static sconce_status read_data(sconce_model *m, uint32_t i, struct extent whole,
                                sconce_error *err) {
   struct ptd *ptd = &m->data_files[i - 1];
   struct extent bytes;
-  TRY(read_front(m, &m->sources[i], whole, PTD_HEAD_SIZE, &m->files[i].head, &m->files[i].front,
-                 ptd_front, &bytes, done, err));
+  TRY(front_read(&m->files[i].front, &m->sources[i], &m->arena, whole, PTD_HEAD_SIZE, ptd_front,
+                 &bytes, done, err));
   if (!*done) return SCONCE_OK;
   TRY(ptd_open(ptd, bytes, err));
   return index_keys(m, &ptd->data, err);
@@ -97,8 +94,8 @@ static sconce_status program_front(struct extent file, uint64_t *size, sconce_er
 static sconce_status read_program(sconce_model *m, struct extent whole, bool *done,
                                   sconce_error *err) {
   struct extent bytes;
-  TRY(read_front(m, &m->sources[0], whole, PTE_HEAD_SIZE, &m->files[0].head, &m->files[0].front,
-                 program_front, &bytes, done, err));
+  TRY(front_read(&m->files[0].front, &m->sources[0], &m->arena, whole, PTE_HEAD_SIZE, program_front,
+                 &bytes, done, err));
   if (!*done) return SCONCE_OK;
   if (vkgraph_probe(extent_held(bytes))) {
     m->bare = bytes;
@@ -155,12 +152,12 @@ static sconce_status read_blob(sconce_model *m, struct model_blob *b, bool *done
                                sconce_error *err) {
   sconce_error why = {0};
   struct extent whole = b->blob;
-  sconce_status status = read_front(m, &m->sources[0], whole, VKGRAPH_HEAD_SIZE, &b->head,
-                                    &b->front, vkgraph_front, &b->blob, done, &why);
+  sconce_status status = front_read(&b->front, &m->sources[0], &m->arena, whole, VKGRAPH_HEAD_SIZE,
+                                    vkgraph_front, &b->blob, done, &why);
   if (status == SCONCE_OK) return SCONCE_OK;
   if (status != SCONCE_BAD_FILE) return fail(err, status, "%s", why.text);
-  b->blob.data = b->head.bytes;
-  b->blob.held = b->head.done;
+  b->blob.data = b->front.head.bytes;
+  b->blob.held = b->front.head.done;
   *done = true;
   return SCONCE_OK;
 }
@@ -274,12 +271,12 @@ bool model_wants(const sconce_model *m, sconce_progress *progress) {
 static void tell(const sconce_model *m, sconce_progress *out) {
   *out = (sconce_progress){.done = m->ready};
   for (uint32_t i = 0; i < m->n_files; i++) {
-    out->bytes_done += m->files[i].front.done;
-    out->bytes_all += m->files[i].front.size;
+    out->bytes_done += m->files[i].front.all.done;
+    out->bytes_all += m->files[i].front.all.size;
   }
   for (uint32_t i = 0; i < m->n_blobs; i++) {
-    out->bytes_done += m->blobs[i].front.done;
-    out->bytes_all += m->blobs[i].front.size;
+    out->bytes_done += m->blobs[i].front.all.done;
+    out->bytes_all += m->blobs[i].front.all.size;
   }
   if (!m->ready) (void)model_wants(m, out);
 }
@@ -408,11 +405,11 @@ static sconce_status hash_all(sconce_model *m, uint64_t *out, sconce_error *err)
     if (can_be_read(&m->sources[i]))
       TRY(hash_file(&m->sources[i], &sum, err));
     else
-      sum = hash_bytes(sum, m->files[i].front.bytes, (size_t)m->files[i].front.size);
+      sum = hash_bytes(sum, m->files[i].front.all.bytes, (size_t)m->files[i].front.all.size);
   }
   for (uint32_t i = 0; i < m->n_blobs && !m->fingerprint; i++)
-    if (!can_be_read(&m->sources[0]) && m->blobs[i].front.bytes)
-      sum = hash_bytes(sum, m->blobs[i].front.bytes, (size_t)m->blobs[i].front.size);
+    if (!can_be_read(&m->sources[0]) && m->blobs[i].front.all.bytes)
+      sum = hash_bytes(sum, m->blobs[i].front.all.bytes, (size_t)m->blobs[i].front.all.size);
   if (!m->fingerprint) m->fingerprint = sum ? sum : 1;
   *out = m->fingerprint;
   return SCONCE_OK;

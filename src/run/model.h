@@ -10,16 +10,27 @@
 #include "run/rehearse.h"
 #include "run/shared.h"
 
+/* The first bytes of a range, and then as many as these say: all but weights. */
+struct front {
+  struct held head, all;
+};
+typedef sconce_status front_size(struct extent whole, uint64_t *size, sconce_error *err);
+/* *out has them when *done. */
+SCONCE_CHECK sconce_status front_read(struct front *front, struct source *source,
+                                      struct arena *arena, struct extent whole, uint32_t head_size,
+                                      front_size *size_of, struct extent *out, bool *done,
+                                      sconce_error *err);
+
 /* A file, and its flatbuffer in memory. */
 struct model_file {
   char *path; /* for messages, or NULL */
-  struct held head, front;
+  struct front front;
 };
 
 /* The graph of a delegate in memory: all of its blob but the constants. */
 struct model_blob {
   struct extent blob;
-  struct held head, front;
+  struct front front;
 };
 
 enum { MADE_SLOTS = 256 }; /* a power of two */

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/checked.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/os.h"
 #include "base/os_folder.h"
@@ -135,16 +136,17 @@ static void log_obeys_its_level(void) {
   CHECK_TEXT(last, "3 now");
 }
 
-static void maps_files_and_says_why_not(void) {
-  struct os_map map;
+static void reads_files_and_says_why_not(void) {
+  struct arena arena;
+  struct span bytes;
   sconce_error err = {0};
-  CHECK_FAILS(os_map_open(&map, "/nonexistent/x.pte", &err), SCONCE_IO_ERROR, err,
+  arena_init(&arena, NULL);
+  CHECK_FAILS(file_read(&arena, "/nonexistent/x.pte", &bytes, &err), SCONCE_IO_ERROR, err,
               "/nonexistent/x.pte: No such file");
-  CHECK_FAILS(os_map_open(&map, "/", &err), SCONCE_IO_ERROR, err, "not a regular file");
-  CHECK_OK(os_map_open(&map, SCONCE_SOURCE_DIR "/LICENSE", &err), err);
-  CHECK(map.bytes.size > 100 && memcmp(map.bytes.data, "BSD", 3) == 0);
-  os_map_close(&map);
-  os_map_close(&map);
+  CHECK_FAILS(file_read(&arena, "/", &bytes, &err), SCONCE_IO_ERROR, err, "not a regular file");
+  CHECK_OK(file_read(&arena, SCONCE_SOURCE_DIR "/LICENSE", &bytes, &err), err);
+  CHECK(bytes.size > 100 && memcmp(bytes.data, "BSD", 3) == 0);
+  arena_free(&arena);
 }
 
 /* ---- readers and mutexes --------------------------------------------------------------------- */
@@ -248,24 +250,21 @@ static sconce_status look(void *user, const char *name, bool folder, sconce_erro
 static void use_path(const char *folder, const char *name) {
   char path[2 * TEST_PATH_MAX];
   sconce_error err = {0};
-  struct os_map map;
   struct os_reader reader;
   snprintf(path, sizeof path, "%s/%s", folder, name);
   struct os_file file;
   REQUIRE_OK(os_file_create(&file, path, &err), err);
   CHECK_OK(os_file_write(&file, "text", 4, &err), err);
   CHECK_OK(os_file_close(&file, &err), err);
-  CHECK_OK(os_map_open(&map, path, &err), err);
-  CHECK_EQ(map.bytes.size, 4);
-  os_map_close(&map);
   CHECK_OK(os_reader_open(&reader, path, &err), err);
+  CHECK_EQ(os_reader_size(&reader), 4);
   os_reader_close(&reader);
   struct seen seen = {.want = name};
   CHECK_OK(os_folder_each(folder, look, &seen, &err), err);
   CHECK_SAYS(seen.found && !seen.folder, "%s: not listed", path);
   CHECK(os_folder_is(folder) && !os_folder_is(path));
   test_remove(path);
-  CHECK_FAILS(os_map_open(&map, path, &err), SCONCE_IO_ERROR, err, "No such file");
+  CHECK_FAILS(os_reader_open(&reader, path, &err), SCONCE_IO_ERROR, err, "No such file");
   CHECK_FAILS(os_reader_open(&reader, folder, &err), SCONCE_IO_ERROR, err, "not a regular file");
 }
 
@@ -410,7 +409,7 @@ const struct test suite_base[] = {
     TEST(checked_arithmetic_refuses_overflow),
     TEST(slices_stay_inside),
     TEST(log_obeys_its_level),
-    TEST(maps_files_and_says_why_not),
+    TEST(reads_files_and_says_why_not),
     TEST(a_reader_gives_ranges),
     TEST(a_file_that_shrinks_is_an_error),
     TEST(a_file_that_changes_is_an_error),

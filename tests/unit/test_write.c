@@ -263,20 +263,21 @@ static void zeros_become_a_hole_of_five_gigabytes(void) {
   struct arena arena;
   arena_init(&arena, NULL);
   sconce_error err = {0};
+  char tail[4] = "";
   char path[TEST_PATH_MAX];
   struct write_blob file;
-  struct os_map map;
+  struct os_reader reader;
   test_temporary(path, ".pte");
   REQUIRE_OK(big_program(&arena, write_zeros(5ull << 30), &file, &err), err);
   REQUIRE_OK(write_blob_to_file(&file, path, &err), err);
-  CHECK_OK(os_map_open(&map, path, &err), err);
-  CHECK_EQ(map.bytes.size, file.size);
-  if (map.bytes.size == file.size) {
-    CHECK(file.size > 5ull << 30);
-    CHECK(memcmp(map.bytes.data + file.size - 4, "tail", 4) == 0);
-    CHECK_EQ(map.bytes.data[file.size - 4096], 0);
-  }
-  os_map_close(&map);
+  CHECK_OK(os_reader_open(&reader, path, &err), err);
+  CHECK_EQ(os_reader_size(&reader), file.size);
+  CHECK(file.size > 5ull << 30);
+  CHECK_OK(os_reader_read(&reader, file.size - 4, tail, 4, &err), err);
+  CHECK(memcmp(tail, "tail", 4) == 0);
+  CHECK_OK(os_reader_read(&reader, file.size - 4096, tail, 1, &err), err);
+  CHECK_EQ(tail[0], 0);
+  os_reader_close(&reader);
   remove(path);
   arena_free(&arena);
 }
@@ -288,14 +289,14 @@ static void a_file_may_end_in_a_hole(void) {
   sconce_error err = {0};
   char path[TEST_PATH_MAX];
   struct write_blob blob = {0};
-  struct os_map map;
+  struct os_reader reader;
   test_temporary(path, ".pte");
   write_blob_add(&state, &blob, write_bytes("x", 1), 1);
   write_blob_add(&state, &blob, write_zeros(1 << 20), 16);
   REQUIRE_OK(write_blob_to_file(&blob, path, &err), err);
-  CHECK_OK(os_map_open(&map, path, &err), err);
-  CHECK_EQ(map.bytes.size, 16 + (1 << 20));
-  os_map_close(&map);
+  CHECK_OK(os_reader_open(&reader, path, &err), err);
+  CHECK_EQ(os_reader_size(&reader), 16 + (1 << 20));
+  os_reader_close(&reader);
   remove(path);
   arena_free(&arena);
 }
@@ -315,12 +316,12 @@ static void a_failing_source_leaves_no_file(void) {
   sconce_error err = {0};
   char path[TEST_PATH_MAX];
   struct write_blob file;
-  struct os_map map;
+  struct os_reader reader;
   test_temporary(path, ".pte");
   struct write_source weights = {.size = 1 << 20, .fill = fill_fails};
   REQUIRE_OK(big_program(&arena, weights, &file, &err), err);
   CHECK_FAILS(write_blob_to_file(&file, path, &err), SCONCE_IO_ERROR, err, "weights end at");
-  CHECK_FAILS(os_map_open(&map, path, &err), SCONCE_IO_ERROR, err, "No such file");
+  CHECK_FAILS(os_reader_open(&reader, path, &err), SCONCE_IO_ERROR, err, "No such file");
   CHECK_FAILS(write_blob_to_file(&file, "/nonexistent/x.pte", &err), SCONCE_IO_ERROR, err,
               "/nonexistent/x.pte: No such file");
   arena_free(&arena);
