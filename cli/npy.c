@@ -69,6 +69,16 @@ static bool read_shape(const char *p, sconce_tensor *t) {
   }
 }
 
+/* Of a key that is there twice, in whatever quotes, readers take one or the other. */
+static bool is_ambiguous(const char *header) {
+  static const char *const keys[] = {"descr", "fortran_order", "shape"};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    const char *first = strstr(header, keys[i]);
+    if (first && strstr(first + 1, keys[i])) return true;
+  }
+  return false;
+}
+
 static bool read_header(FILE *file, const char *path, sconce_tensor *t) {
   unsigned char start[12];
   if (fread(start, 1, 8, file) != 8 || memcmp(start, "\x93NUMPY", 6) != 0)
@@ -83,6 +93,8 @@ static bool read_header(FILE *file, const char *path, sconce_tensor *t) {
   const char *order, *problem = NULL;
   if (fread(header, 1, length, file) != length)
     problem = "ends in its header";
+  else if (is_ambiguous(header))
+    problem = "a key of its header is there twice";
   else if (!read_descr(value_of(header, "'descr'"), &t->dtype))
     problem = "its elements are none of f2 f4 f8 i1 i2 i4 i8 u1 b1, little-endian";
   else if (!(order = value_of(header, "'fortran_order'")) || strncmp(order, "False", 5) != 0)

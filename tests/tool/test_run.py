@@ -99,6 +99,8 @@ def test_bad_npy_files_are_one_sentence():
         npy("(1,1,1,1,1,1,1,1,6)", [0] * 6): "no shape",
         npy("(4294967295, 4294967295, 4294967295)", [0] * 6): "are not what its shape needs",
         npy("(99999999999,)", [0] * 6): "no shape",
+        npy("(2, 3), 'shape': (6,)", [0] * 6): "there twice",
+        npy("(2, 3), \"shape\": (6,)", [0] * 6): "there twice",
         npy("", [], header="{}"): "little-endian",
         npy("", [], header="{'descr': '"): "little-endian",
         good[:8] + b"\xff\xff\xff\xff": "ends in its header",
