@@ -196,7 +196,8 @@ static sconce_status take(sconce_session *s, const struct session_kind *kind, st
   return SCONCE_OK;
 }
 
-/* Read, not mapped: a file that becomes shorter meanwhile is an error. */
+/* As much of the file as a session may have, and a byte: a file that becomes shorter meanwhile is
+ * an error. */
 static sconce_status load(sconce_session *s, const struct os_reader *file, sconce_error *err) {
   struct session_kind kind;
   TRY(kind_of(s, &kind, err));

@@ -2,7 +2,7 @@
  * folder, which has fixtures/INDEX.tsv and models/INDEX.tsv. Without it these tests skip. */
 #include "harness.h"
 
-#include "base/os.h"
+#include "base/file.h"
 #include "walk.h"
 
 #include <dirent.h>
@@ -13,11 +13,13 @@ static size_t n_opened;
 
 static void open_one(const char *path) {
   sconce_error err = {0};
-  struct os_map map;
-  CHECK_OK(os_map_open(&map, path, &err), err);
-  sconce_status status = walk_file(map.bytes, &err);
+  struct arena arena;
+  struct span bytes;
+  arena_init(&arena, NULL);
+  CHECK_OK(file_read(&arena, path, &bytes, &err), err);
+  sconce_status status = walk_file(bytes, &err);
   if (status != SCONCE_OK) test_fail(__FILE__, __LINE__, "%s: %s", path, err.text);
-  os_map_close(&map);
+  arena_free(&arena);
   n_opened++;
 }
 
@@ -94,7 +96,8 @@ static void compare(const char *path, struct ptd_source *source, bool delegated,
 }
 
 /* Data files lie beside their program. */
-static bool open_data(const char *path, struct os_map *map, struct ptd *out) {
+static bool open_data(const char *path, struct arena *arena, struct ptd *out) {
+  struct span bytes;
   static char folder[17000], file[18000];
   snprintf(folder, sizeof folder, "%s", path);
   *strrchr(folder, '/') = 0;
@@ -103,26 +106,27 @@ static bool open_data(const char *path, struct os_map *map, struct ptd *out) {
   for (struct dirent *e; dir && !found && (e = readdir(dir));) {
     if (!test_has_suffix(e->d_name, ".ptd")) continue;
     snprintf(file, sizeof file, "%.500s/%.255s", folder, e->d_name);
-    found = os_map_open(map, file, NULL) == SCONCE_OK &&
-            ptd_open(out, extent_of(map->bytes), NULL) == SCONCE_OK;
+    found = file_read(arena, file, &bytes, NULL) == SCONCE_OK &&
+            ptd_open(out, extent_of(bytes), NULL) == SCONCE_OK;
   }
   if (dir) closedir(dir);
   return found;
 }
 
 static void compare_file(const char *path, char *delegated, char *portable) {
-  struct os_map map, ptd_map = {0};
+  struct arena arena;
+  struct span bytes;
   struct pte pte;
   struct ptd ptd;
-  if (os_map_open(&map, path, NULL) != SCONCE_OK) return; /* listed but packed */
+  arena_init(&arena, NULL);
+  if (file_read(&arena, path, &bytes, NULL) != SCONCE_OK) return; /* listed but packed */
   sconce_error err = {0};
-  CHECK_OK(pte_open(&pte, extent_of(map.bytes), &err), err);
-  struct ptd_set set = {&ptd, open_data(path, &ptd_map, &ptd)};
+  CHECK_OK(pte_open(&pte, extent_of(bytes), &err), err);
+  struct ptd_set set = {&ptd, open_data(path, &arena, &ptd)};
   struct ptd_source source = {&set, &pte};
   compare(path, &source, true, delegated);
   compare(path, &source, false, portable);
-  os_map_close(&map);
-  os_map_close(&ptd_map);
+  arena_free(&arena);
   n_opened++;
 }
 

@@ -1,7 +1,7 @@
 /* Templates of public models, where a collection of them is at hand: what they render, byte for
  * byte, and that nothing of a conversation ever becomes a special token. */
+#include "base/file.h"
 #include "base/json.h"
-#include "base/os.h"
 #include "base/os_folder.h"
 #include "harness.h"
 #include "sconce_llm.h"
@@ -61,7 +61,7 @@ static sconce_tokenizer *open_tokenizer(void) {
 struct collection {
   const char *folder;
   sconce_tokenizer *tokenizer;
-  struct os_map cases_file;
+  struct arena arena; /* of the cases' document */
   struct json cases;
   size_t n_templates, n_texts, n_errors;
   void (*check)(struct collection *c, const char *name, const char *template);
@@ -70,14 +70,16 @@ struct collection {
 /* A file with a NUL behind it; the caller frees. */
 static char *read_text(const char *folder, const char *kind, const char *name, const char *end) {
   char path[1200];
-  struct os_map map;
+  struct arena arena;
+  struct span bytes;
   sconce_error err;
+  arena_init(&arena, NULL);
   snprintf(path, sizeof path, "%s/%s/%s%s", folder, kind, name, end);
-  if (os_map_open(&map, path, &err) != SCONCE_OK) return NULL;
-  char *text = malloc(map.bytes.size + 1);
-  memcpy(text, map.bytes.data, map.bytes.size);
-  text[map.bytes.size] = 0;
-  os_map_close(&map);
+  if (file_read(&arena, path, &bytes, &err) != SCONCE_OK) return NULL;
+  char *text = malloc(bytes.size + 1);
+  if (bytes.size) memcpy(text, bytes.data, bytes.size);
+  text[bytes.size] = 0;
+  arena_free(&arena);
   return text;
 }
 
@@ -107,12 +109,14 @@ static void for_all(struct collection *c,
   }
   *c = (struct collection){.folder = folder, .tokenizer = open_tokenizer(), .check = check};
   snprintf(path, sizeof path, "%s/expected/cases.json", folder);
-  REQUIRE_OK(os_map_open(&c->cases_file, path, &err), err);
-  struct text text = {(const char *)c->cases_file.bytes.data, c->cases_file.bytes.size};
+  struct span bytes;
+  arena_init(&c->arena, NULL);
+  REQUIRE_OK(file_read(&c->arena, path, &bytes, &err), err);
+  struct text text = {(const char *)bytes.data, bytes.size};
   CHECK_OK(json_check(text, &c->cases, &err), err);
   snprintf(path, sizeof path, "%s/jinja", folder);
   CHECK_OK(os_folder_each(path, check_file, c, &err), err);
-  os_map_close(&c->cases_file);
+  arena_free(&c->arena);
   sconce_tokenizer_close(c->tokenizer);
 }
 
