@@ -27,6 +27,7 @@ struct planner {
   struct graph *g;
   struct life *lives;   /* by value; of roots only */
   uint32_t *last_write; /* by value: the last node that writes it */
+  uint32_t *sharer;     /* by value: the next one with its root, in a ring */
   bool jumps;           /* then nobody knows which is the last */
   uint32_t n_times;
   uint32_t *ending; /* by time: the first buffer in use up to then, or NO_VALUE */
@@ -61,8 +62,10 @@ static void note_write(struct planner *p, uint32_t id, uint32_t i) {
 static sconce_status find_writes(struct planner *p) {
   const struct graph *g = p->g;
   p->last_write = arena_new(&p->g->arena, uint32_t, g->n_values);
-  if (!p->last_write)
+  p->sharer = arena_new(&p->g->arena, uint32_t, g->n_values);
+  if (!p->last_write || !p->sharer)
     return fail(p->err, SCONCE_NO_MEMORY, "no memory to look at %u values", g->n_values);
+  for (uint32_t i = 0; i < g->n_values; i++) p->sharer[i] = i;
   for (uint32_t i = 0; i < g->n_nodes; i++) p->jumps |= (g->nodes[i].op->flags & OP_FLOW) != 0;
   for (uint32_t i = 0; i < g->n_nodes && !p->jumps; i++)
     for (uint32_t k = 0; k <= g->nodes[i].n_parts; k++) {
@@ -91,6 +94,19 @@ static bool may_share(const struct planner *p, uint32_t x, uint32_t y, uint32_t 
   return tensor_nbytes_max(a) >= tensor_nbytes_max(b) || !owned(a);
 }
 
+/* All that has the root `from`, itself too, has the root `to` from now on. An output takes others
+ * once, and a view moves once, so all of this is linear. */
+static void move_sharers(const struct planner *p, uint32_t from, uint32_t to) {
+  uint32_t v = from;
+  do {
+    p->g->values[v].tensor.root = to;
+    v = p->sharer[v];
+  } while (v != from);
+  const uint32_t next = p->sharer[from];
+  p->sharer[from] = p->sharer[to];
+  p->sharer[to] = next;
+}
+
 /* n: node i or a part of it. */
 static void join_view(const struct planner *p, const struct node *n, uint32_t i) {
   struct graph *g = p->g;
@@ -98,15 +114,11 @@ static void join_view(const struct planner *p, const struct node *n, uint32_t i)
   uint32_t x = n->args[0], y = out_id(n);
   if (!is_tensor(g, x) || !is_tensor(g, y) || !may_share(p, x, y, i)) return;
   if (n->op->flags & OP_IN_PLACE && (root_of(g, x)->constant || root_of(g, x)->input)) return;
-  uint32_t old_root = g->values[x].tensor.root;
-  if (!owned(&g->values[y].tensor)) {
-    g->values[y].tensor.root = old_root;
-    return;
-  }
-  /* y is an output: everything that shared with x now lives in the output's buffer. */
-  for (uint32_t v = 0; v < g->n_values; v++)
-    if (g->values[v].kind == VK_TENSOR && g->values[v].tensor.root == old_root)
-      g->values[v].tensor.root = y;
+  const uint32_t root = g->values[x].tensor.root;
+  if (owned(&g->values[y].tensor))
+    move_sharers(p, root, y); /* an output: all that shared with x now lives in its buffer */
+  else
+    move_sharers(p, y, root);
 }
 
 static sconce_status join_views(struct planner *p) {
