@@ -226,6 +226,10 @@ typedef struct sconce_model_desc {
   uint64_t max_device_bytes; /* weights, intermediate results and one state; default: 64 GiB, and
                                 weights of at most 4 times the files' size and 64 MiB */
   uint32_t max_nodes;        /* of its graph, delegates inlined; default 100,000 */
+  uint32_t max_load_ms;      /* for building and planning its graph; reading and compiling go on
+                                from poll to poll and do not count; default 300,000 */
+  uint64_t max_host_bytes;   /* of its graph, each state has about as much for calls; default: 4
+                                times the files' size and 160 MiB */
 } sconce_model_desc;
 
 /* How far an opening is. */

@@ -27,6 +27,7 @@ static void *counting_resize(void *user, void *block, size_t old_size, size_t si
   else if (!(p = realloc(block, size)))
     return NULL;
   a->live += size - old_size;
+  if (a->live > a->most) a->most = a->live;
   return p;
 }
 

@@ -13,7 +13,7 @@ extern const struct test_suite test_suites[]; /* all but trial_suites; generated
 struct test_allocator {
   sconce_allocator hook; /* pass &hook, or copy it into a descriptor */
   uint64_t calls, fail_at;
-  size_t live; /* bytes not yet given back */
+  size_t live, most; /* bytes not yet given back, now and at the peak */
 };
 void test_allocator_init(struct test_allocator *a, uint64_t fail_at);
 

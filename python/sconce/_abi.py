@@ -145,7 +145,8 @@ class named_data(ctypes.Structure):
 
 class model_desc(ctypes.Structure):
     _fields_ = [("program", file), ("data_files", POINTER(file)), ("n_data_files", c_uint32),
-                ("named_data", named_data), ("max_device_bytes", c_uint64), ("max_nodes", c_uint32)]
+                ("named_data", named_data), ("max_device_bytes", c_uint64), ("max_nodes", c_uint32),
+                ("max_load_ms", c_uint32), ("max_host_bytes", c_uint64)]
 
 
 class _wants(ctypes.Structure):

@@ -296,8 +296,8 @@ class Model(Handle):
     ``program`` is a path, or the file's bytes. ``data`` are its .ptd files, ``device`` is a :class:`sconce.Device`,
     part of an adapter's name, or its index; without one all models share the best device here. ``progress`` is True for
     a bar (tqdm's, where it is installed), False for none, or a function of (bytes done, bytes in all); by default there
-    is a bar in terminals and notebooks when loading takes longer than half a second. ``max_device_bytes`` and ``max_nodes``
-    bound what a method may take.
+    is a bar in terminals and notebooks when loading takes longer than half a second. ``max_device_bytes``,
+    ``max_host_bytes``, ``max_nodes`` and ``max_load_ms`` bound what a method may take.
 
     ``model(x)`` runs the method "forward", ``model.run("encode", x)`` another one. Methods are opened when they are
     first used, which compiles kernels and brings weights to the device; :meth:`method` does it earlier. ::
@@ -309,7 +309,8 @@ class Model(Handle):
     _closed_by = "model_close"
 
     def __init__(self, program: File, *, data: Union[File, Iterable[File]] = (), device: Union[Device, str, int, None] = None,
-                 progress: Progress = None, max_device_bytes: int = 0, max_nodes: int = 0):
+                 progress: Progress = None, max_device_bytes: int = 0, max_host_bytes: int = 0,
+                 max_nodes: int = 0, max_load_ms: int = 0):
         self.device = device_of(device)
         self.path = None if isinstance(program, (bytes, bytearray, memoryview)) else os.fspath(program)
         self.title = os.path.basename(self.path) if self.path else "model"
@@ -321,7 +322,8 @@ class Model(Handle):
         files, n, more_alive = _files(more)
         self._alive = [alive, *more_alive]
         desc = filled(_abi.model_desc, program=file, data_files=files, n_data_files=n,
-                      max_device_bytes=max_device_bytes, max_nodes=max_nodes)
+                      max_device_bytes=max_device_bytes, max_host_bytes=max_host_bytes, max_nodes=max_nodes,
+                      max_load_ms=max_load_ms)
         handle = self._own(self._alive)
         try:
             with self._lock, Meter(progress, self.title) as meter:

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,12 +46,20 @@ void arena_free(struct arena *arena) {
   while (arena->head) drop_head(arena);
 }
 
+static bool may_hold(struct arena *arena, size_t more) {
+  return !arena->most || (arena->held <= arena->most && more <= arena->most - arena->held);
+}
+
 static bool add_chunk(struct arena *arena, size_t payload) {
   size_t size = CHUNK_MIN;
   if (arena->head && arena->head->size < ((size_t)1 << 20)) size = arena->head->size * 2;
   size_t need;
   if (!add_size(payload, sizeof(struct arena_chunk) + ALIGN_MAX, &need)) return false;
-  if (size < need) size = need;
+  if (size < need || !may_hold(arena, size)) size = need;
+  if (!may_hold(arena, size)) {
+    arena->over = (uint64_t)arena->held + size;
+    return false;
+  }
   struct arena_chunk *chunk = block_resize(&arena->allocator, NULL, 0, size);
   if (!chunk) return false;
   *chunk = (struct arena_chunk){arena->head, size, sizeof *chunk};
@@ -80,6 +89,13 @@ void *arena_alloc(struct arena *arena, size_t count, size_t size, size_t align) 
     if (attempt || !add_chunk(arena, bytes)) return NULL;
   }
   return NULL;
+}
+
+sconce_status arena_tell(const struct arena *arena, sconce_status status, sconce_error *err) {
+  if (status != SCONCE_NO_MEMORY || !arena->over) return status;
+  return fail(err, SCONCE_UNSUPPORTED,
+              "it needs %" PRIu64 " bytes of the host's memory, max_host_bytes is %" PRIu64,
+              arena->over, arena->most);
 }
 
 char *arena_copy_text(struct arena *arena, const char *text, size_t size) {

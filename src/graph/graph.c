@@ -2,6 +2,7 @@
 #include "graph/graph.h"
 
 #include "base/checked.h"
+#include "base/os.h"
 #include "graph/adapt.h"
 #include "graph/constant_set.h"
 #include "graph/op.h"
@@ -24,6 +25,7 @@ void graph_free(struct graph *g) {
 
 sconce_status graph_copy(struct graph *to, const struct graph *from, sconce_error *err) {
   *to = *from;
+  to->ends_ns = 0;
   arena_init(&to->arena, &from->arena.allocator);
   to->undo = to->undo_free = NULL;
   to->values = arena_new(&to->arena, struct value, from->n_values);
@@ -82,7 +84,7 @@ uint32_t graph_add_tensor(struct graph *g, enum vk_dtype dtype, uint32_t rank, c
   return id;
 }
 
-/* ---- nodes ----------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 /* The next of an operator's names: its own, then those of `also`. *at is NULL at first. */
 static bool next_name(const struct op *op, const char **at, struct text *name) {
@@ -163,6 +165,39 @@ static bool build_names(struct graph *g) {
       }
   return true;
 }
+
+/* ---- bounds ---------------------------------------------------------------------------------- */
+
+bool graph_look(struct graph *g, uint64_t steps) {
+  enum { LOOKS_MAX = 100000000 }; /* some tenths of a second */
+  g->n_looks += steps;
+  return g->n_looks <= LOOKS_MAX;
+}
+
+sconce_status graph_check_time(const struct graph *g, sconce_error *err) {
+  if (!g->ends_ns || os_clock_ns() < g->ends_ns) return SCONCE_OK;
+  return fail(err, SCONCE_UNSUPPORTED,
+              "%u nodes and %u values took longer than %u ms, which is max_load_ms", g->n_nodes,
+              g->n_values, g->max_load_ms);
+}
+
+/* A long list may be an argument of many nodes, each of which looks through it. */
+static sconce_status count_items(struct graph *g, const uint32_t *args, uint32_t n_args,
+                                 sconce_error *err) {
+  enum { ITEMS_A_NODE = 64 };
+  const uint64_t most = ITEMS_A_NODE * (uint64_t)g->max_nodes;
+  g->n_items += n_args;
+  for (uint32_t i = 0; i < n_args; i++) {
+    const struct value *v = args[i] == NO_VALUE ? NULL : &g->values[args[i]];
+    if (v && v->kind == VK_VALUE_LIST) g->n_items += v->list.n;
+  }
+  if (g->n_items <= most) return SCONCE_OK;
+  return fail(err, SCONCE_UNSUPPORTED,
+              "more than %" PRIu64 " arguments and items of lists, %d for each of max_nodes", most,
+              ITEMS_A_NODE);
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static sconce_status no_memory(sconce_error *err, uint32_t index) {
   return fail(err, SCONCE_NO_MEMORY, "no memory for node %u", index);
@@ -293,6 +328,8 @@ static uint32_t repeated_results(const struct graph *g, const uint32_t *args, ui
 sconce_status graph_add_node(struct graph *g, struct text name, uint32_t index,
                              const uint32_t *args, uint32_t n_args, sconce_error *err) {
   TRY(check_args(g, args, n_args, err));
+  TRY(count_items(g, args, n_args, err));
+  TRY(graph_check_time(g, err));
   if (text_is(name, "et_vk.prepack.default")) return prepack(g, args, n_args, err);
   if (!g->op_names && !build_names(g)) return no_memory(err, index);
   const struct op *op = slot_of(g->op_names, name)->op;
@@ -316,13 +353,16 @@ sconce_status graph_add_own(struct graph *g, const struct op *op, const uint32_t
 
 /* ---- delegates ------------------------------------------------------------------------------- */
 
+/* Numbers are the same at each call of a delegate: *shared has them after the first. */
 static sconce_status copy_list(struct graph *g, struct value *v, const struct vk_value *from,
-                               const uint32_t *map, sconce_error *err) {
-  uint32_t n = from->items.n;
+                               const uint32_t *map, const void **shared, sconce_error *err) {
+  const uint32_t n = from->items.n;
+  v->list.n = n;
+  v->list.doubles = *shared;
+  if (*shared) return SCONCE_OK;
   size_t size = from->kind == VK_VALUE_LIST ? 4 : from->kind == VK_BOOL_LIST ? sizeof(bool) : 8;
   void *items = arena_alloc(&g->arena, n, size, 8);
   if (!items) return fail(err, SCONCE_NO_MEMORY, "no memory for a list of %u", n);
-  v->list.n = n;
   for (uint32_t i = 0; i < n; i++) {
     if (from->kind == VK_INT_LIST)
       ((int64_t *)items)[i] = fb_i64_at(from->items, i);
@@ -336,6 +376,10 @@ static sconce_status copy_list(struct graph *g, struct value *v, const struct vk
     }
   }
   v->list.ids = items;
+  if (from->kind == VK_VALUE_LIST)
+    g->n_items += n;
+  else
+    *shared = items;
   return SCONCE_OK;
 }
 
@@ -416,7 +460,7 @@ static sconce_status add_delegate_call(struct graph *g, const struct vk_call *ca
 enum { VALUES_A_NODE = 16 };
 
 sconce_status graph_add_delegate(struct graph *g, const struct vkgraph *vk, uint32_t *map,
-                                 sconce_error *err) {
+                                 const void **lists, sconce_error *err) {
   const uint64_t most = VALUES_A_NODE * (uint64_t)g->max_nodes;
   if (g->n_values + (uint64_t)vk->n_values > most)
     return fail(err, SCONCE_UNSUPPORTED, "more than %" PRIu64 " values, %d for each of max_nodes",
@@ -431,7 +475,7 @@ sconce_status graph_add_delegate(struct graph *g, const struct vkgraph *vk, uint
   }
   for (uint32_t i = 0; i < vk->n_values; i++) {
     struct vk_value from = vkgraph_value(vk, i);
-    if (is_list(from.kind)) TRY(copy_list(g, &g->values[map[i]], &from, map, err));
+    if (is_list(from.kind)) TRY(copy_list(g, &g->values[map[i]], &from, map, &lists[i], err));
   }
   for (uint32_t i = 0; i < vk->n_calls; i++) {
     struct vk_call call = vkgraph_call(vk, i);

@@ -141,6 +141,10 @@ struct graph {
   struct node *nodes;
   uint32_t n_nodes, cap_nodes;
   uint32_t max_nodes;         /* a file may call one small delegate many times */
+  uint32_t max_load_ms;       /* for building and planning it; 0: as long as it takes */
+  uint64_t ends_ns;           /* when those are over, by os_clock_ns; 0: never */
+  uint64_t n_items;           /* arguments of its nodes and items of lists among them */
+  uint64_t n_looks;           /* see graph_look */
   uint32_t *inputs, *outputs; /* value ids: tensors or SymInts */
   uint32_t n_inputs, n_outputs;
   struct buffer *buffers;
@@ -185,9 +189,10 @@ SCONCE_CHECK sconce_status graph_add_node(struct graph *g, struct text name, uin
 SCONCE_CHECK sconce_status graph_add_own(struct graph *g, const struct op *op, const uint32_t *args,
                                          uint32_t n_args, sconce_error *err);
 /* Adds a delegate's values and chain. map[i] is the graph's value for the delegate's value i where
- * the caller has one already, else NO_VALUE on entry; it is complete on return. */
+ * the caller has one already, else NO_VALUE on entry; it is complete on return. lists[i]: the items
+ * of its value i if that is a list of numbers and was added before, else NULL on entry. */
 SCONCE_CHECK sconce_status graph_add_delegate(struct graph *g, const struct vkgraph *vk,
-                                              uint32_t *map, sconce_error *err);
+                                              uint32_t *map, const void **lists, sconce_error *err);
 /* After the last node and with inputs and outputs set: passes, views, prepare, buffers, a first
  * plan at the maximum dims. */
 SCONCE_CHECK sconce_status graph_finish(struct graph *g, sconce_error *err);
@@ -206,6 +211,14 @@ uint64_t graph_joined_size(const struct graph *g, uint32_t first);
 /* Memory of a node's own, sized for the whole live range. */
 SCONCE_CHECK sconce_status graph_scratch(struct graph *g, enum vk_dtype dtype, uint64_t numel,
                                          uint32_t *out, sconce_error *err);
+
+/* ---- bounds ---------------------------------------------------------------------------------- */
+
+/* What is searched for while a graph is built may take so many steps in all. Real files need some
+ * hundred thousand; whoever searches gives up, in a way that is right, when it is false. */
+bool graph_look(struct graph *g, uint64_t steps);
+/* Fails once max_load_ms are over. */
+SCONCE_CHECK sconce_status graph_check_time(const struct graph *g, sconce_error *err);
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 

@@ -271,6 +271,7 @@ static sconce_status plan_segment(struct plan *p) {
   uint32_t to = from;
   for (; to < g->n_nodes && (to == from || !g->nodes[to].begins); to++) {
     p->node = &g->nodes[to];
+    if (to % 64 == 0) TRY(graph_check_time(g, p->err)); /* while loading only */
     if (dirty(g, p->node)) TRY(shape_in_call(p));
     if (g->wanted != NO_VALUE) break;
     if (p->node->op->flags & OP_READS) forget_elements(g, p->node);
@@ -386,6 +387,7 @@ static sconce_status plan_first(struct graph *g, sconce_error *err) {
   graph_begin(g);
   for (uint32_t i = 0; i < g->n_nodes; i++) {
     bool fits, works;
+    if (i % 64 == 0) TRY(graph_check_time(g, err));
     p.node = &g->nodes[i];
     TRY(at_node(&p, shape_first(&p, &fits, &works)));
     p.node->fits = fits;

@@ -105,11 +105,12 @@ static bool is_tensor(const struct rewrite *r, uint32_t id) {
 
 uint32_t viewed(const struct rewrite *r, uint32_t value) {
   /* A file may show two values through each other: the steps are bounded. */
-  for (uint32_t steps = 0; steps < FUSION_REACH && is_tensor(r, value); steps++) {
+  for (uint32_t steps = 0; steps < VIEWS_REACH && is_tensor(r, value); steps++) {
     if (!is_view(r, r->maker[value])) break;
     uint32_t from = r->g->nodes[r->maker[value]].args[0];
     if (!is_tensor(r, from)) break;
     value = from;
+    r->g->n_looks++;
   }
   return value;
 }
@@ -120,7 +121,7 @@ uint32_t maker_of(const struct rewrite *r, uint32_t value) {
 }
 
 uint32_t only_reader(const struct rewrite *r, uint32_t value) {
-  for (uint32_t steps = 0; is_tensor(r, value) && steps < FUSION_REACH; steps++) {
+  for (uint32_t steps = 0; is_tensor(r, value) && steps < VIEWS_REACH; steps++) {
     if (r->readers[value] != 1 || r->reader[value] == NO_NODE) return NO_NODE;
     uint32_t at = r->reader[value];
     if (!is_view(r, at) || r->g->nodes[at].args[0] != value) return at;
@@ -379,6 +380,15 @@ static void close_gaps(struct graph *g) {
   g->n_nodes = n;
 }
 
+static sconce_status run_pass(struct rewrite *r, const struct pass *pass) {
+  for (uint32_t i = 0; i < r->g->n_nodes; i++) {
+    if (is_gone(&r->g->nodes[i])) continue;
+    if (i % 64 == 0) TRY(graph_check_time(r->g, r->err));
+    TRY(pass->at(r, i));
+  }
+  return SCONCE_OK;
+}
+
 sconce_status rewrite_all(struct graph *g, sconce_error *err) {
   struct rewrite r = {.g = g, .err = err};
   r.maker = arena_new(&g->arena, uint32_t, g->n_values);
@@ -393,8 +403,7 @@ sconce_status rewrite_all(struct graph *g, sconce_error *err) {
   TRY(note_shared(&r));
   for (const struct pass *const *family = pass_families; *family; family++)
     for (const struct pass *pass = *family; pass->name; pass++)
-      for (uint32_t i = 0; i < g->n_nodes && !is_off(g, pass->name); i++)
-        if (!is_gone(&g->nodes[i])) TRY(pass->at(&r, i));
+      if (!is_off(g, pass->name)) TRY(run_pass(&r, pass));
   close_gaps(g);
   return SCONCE_OK;
 }

@@ -12,6 +12,7 @@
 /* Nodes that are further apart are not fused, so that loading takes time in proportion to a file; a
  * layer has some 20 nodes. */
 enum { FUSION_REACH = 1024 };
+enum { VIEWS_REACH = 64 }; /* of views one behind the other; real files have some three */
 
 struct rewrite {
   struct graph *g;

@@ -9,12 +9,18 @@
 /* Transients are placed pairwise; a graph beyond this is nothing that a GPU would run. */
 enum { VALUES_MAX = 100000 };
 
-sconce_status inspect_build(struct inspect *x, struct inspect_method *m, struct graph *g,
-                            sconce_error *err) {
+static sconce_status build(struct inspect *x, struct inspect_method *m, struct graph *g,
+                           sconce_error *err) {
   struct draw draw;
   if (x->kind == INSPECT_PROGRAM) return program_graph(g, x->model, &m->m, &draw, err);
   TRY(delegate_build(g, &m->delegates->vk, err));
   return graph_finish(g, err);
+}
+
+sconce_status inspect_build(struct inspect *x, struct inspect_method *m, struct graph *g,
+                            sconce_error *err) {
+  if (x->model) g->arena.most = model_host_bytes(x->model);
+  return arena_tell(&g->arena, build(x, m, g, err), err);
 }
 
 /* Of a call of the largest dims; nodes that follow from its inputs are planned with it alone. Where

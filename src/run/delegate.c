@@ -22,9 +22,10 @@ static sconce_status set_border(struct graph *g, struct fb_vec ids, const uint32
 
 sconce_status delegate_build(struct graph *g, const struct vkgraph *vk, sconce_error *err) {
   uint32_t *map = arena_new(&g->arena, uint32_t, vk->n_values);
-  if (!map) return fail(err, SCONCE_NO_MEMORY, "no memory for %u values", vk->n_values);
+  const void **lists = arena_new(&g->arena, const void *, vk->n_values);
+  if (!map || !lists) return fail(err, SCONCE_NO_MEMORY, "no memory for %u values", vk->n_values);
   for (uint32_t i = 0; i < vk->n_values; i++) map[i] = NO_VALUE;
-  TRY(graph_add_delegate(g, vk, map, err));
+  TRY(graph_add_delegate(g, vk, map, lists, err));
   TRY(set_border(g, vk->inputs, map, true, &g->inputs, err));
   TRY(set_border(g, vk->outputs, map, false, &g->outputs, err));
   g->n_inputs = vk->n_inputs;

@@ -44,7 +44,7 @@ static bool can_write(const struct graph *g, const struct node *n, uint32_t buff
 }
 
 bool lifted_write_through(struct graph *g, uint32_t buffer, uint32_t made) {
-  if (!could_be_one(g, buffer, made)) return false;
+  if (!could_be_one(g, buffer, made) || !graph_look(g, g->n_values + g->n_items)) return false;
   struct node *maker = maker_of(g, buffer, made);
   if (!maker || !can_write(g, maker, buffer)) return false;
   for (struct node *n = maker; n < g->nodes + g->n_nodes; n++)

@@ -110,15 +110,38 @@ static sconce_status check_budget(const sconce_method *m, sconce_error *err) {
   return SCONCE_OK;
 }
 
+/* Building and planning are one step each, which no caller can end: max_load_ms does. Reading and
+ * compiling go on from poll to poll, and are as long as the files are. */
+static uint64_t start_clock(sconce_method *m) {
+  enum { LOAD_MS = 300000 };
+  const uint64_t now = os_clock_ns();
+  m->graph.max_load_ms = m->model->max_load_ms ? m->model->max_load_ms : LOAD_MS;
+  m->graph.ends_ns = now + (uint64_t)m->graph.max_load_ms * 1000000 - m->built_ns;
+  return now;
+}
+
+static void stop_clock(sconce_method *m, uint64_t start) {
+  m->built_ns += os_clock_ns() - start;
+  m->graph.ends_ns = 0;
+}
+
+static sconce_status plan_calls(sconce_method *m, struct rehearsal *calls, sconce_error *err) {
+  TRY(graph_finish(&m->graph, err));
+  TRY(check_budget(m, err));
+  if (!m->info.inputs) TRY(describe(m, err)); /* callers may hold what it said the first time */
+  const bool few = gpu_compiles_slowly(m->model->device->gpu);
+  TRY(rehearse(&m->graph, &m->draw, m->info.dynamic, few, calls, err));
+  return graph_check_time(&m->graph, err);
+}
+
 /* The graph is whole: what calls will need is known, and its way to the device begins. */
 static sconce_status begin_load(sconce_method *m, sconce_error *err) {
   struct gpu *gpu = m->model->device->gpu;
   struct rehearsal calls;
-  TRY(graph_finish(&m->graph, err));
-  TRY(check_budget(m, err));
-  if (!m->info.inputs) TRY(describe(m, err)); /* callers may hold what it said the first time */
-  const bool few = gpu_compiles_slowly(gpu);
-  TRY(rehearse(&m->graph, &m->draw, m->info.dynamic, few, &calls, err));
+  const uint64_t start = start_clock(m);
+  sconce_status status = plan_calls(m, &calls, err);
+  stop_clock(m, start);
+  TRY(status);
   TRY(shared_begin(&m->shared, gpu, &m->model->weights, &m->graph, err));
   m->kernels_all = calls.n;
   TRY(gpu_compile_begin(gpu, calls.rows, calls.n, &m->compile, err));
@@ -184,12 +207,18 @@ static sconce_status no_method(const sconce_model *model, const char *name, scon
   return fail(err, SCONCE_BAD_ARGUMENT, "no method '%.100s'; there are: %s", name, list);
 }
 
-static sconce_status build(sconce_method *m, const char *name, sconce_error *err) {
-  if (is_bare(m)) return build_bare(m, name, err);
+static sconce_status build_program(sconce_method *m, const char *name, sconce_error *err) {
   if (!pte_find_method(&m->model->pte, text_of(name), &m->program))
     return no_method(m->model, name, err);
   m->info.name = m->program.name.data;
   return program_build(&m->graph, m->model, &m->program, &m->draw, &m->constants, err);
+}
+
+static sconce_status build(sconce_method *m, const char *name, sconce_error *err) {
+  const uint64_t start = start_clock(m);
+  sconce_status status = is_bare(m) ? build_bare(m, name, err) : build_program(m, name, err);
+  stop_clock(m, start);
+  return arena_tell(&m->graph.arena, status, err);
 }
 
 static void start_graph(sconce_method *m) {
@@ -198,6 +227,8 @@ static void start_graph(sconce_method *m) {
   graph_init(&m->graph, &model->arena.allocator, &caps);
   m->graph.passes_off = model->device->passes_off;
   if (model->max_nodes) m->graph.max_nodes = model->max_nodes;
+  m->graph.arena.most = model_host_bytes(model);
+  m->built_ns = 0;
 }
 
 static sconce_status begin(sconce_method **out, sconce_model *model, const char *name,
@@ -213,6 +244,7 @@ static sconce_status begin(sconce_method **out, sconce_model *model, const char 
   if (!m) return fail(err, SCONCE_NO_MEMORY, "no memory for a method");
   *m = (sconce_method){.model = model, .users = 1, .begun_ns = os_clock_ns()};
   arena_init(&m->arena, &model->arena.allocator);
+  m->arena.most = model_host_bytes(model);
   start_graph(m);
   model->users++;
   m->next = model->methods;
@@ -243,7 +275,8 @@ sconce_status sconce_method_begin(sconce_method **out, sconce_model *model, cons
 /* What failed for one who opened it failed for all. */
 static sconce_status go_on_or_fail(sconce_method *m, sconce_error *err) {
   if (m->phase == METHOD_FAILED) return fail(err, m->why.status, "%s", m->why.text);
-  sconce_status status = go_on(m, err);
+  sconce_status status = arena_tell(&m->graph.arena, go_on(m, err), err);
+  status = arena_tell(&m->arena, status, err);
   if (status == SCONCE_OK) return SCONCE_OK;
   m->phase = METHOD_FAILED;
   m->why = *err;

@@ -79,10 +79,32 @@ static bool find_named(void *model, struct text key, struct extent *out) {
   return ptd_lookup(&m->source, key, out) || named_lookup(&m->named, key, out);
 }
 
+static int by_place(const void *a, const void *b) {
+  const struct model_blob *one = a, *two = b;
+  if (one->blob.offset != two->blob.offset) return one->blob.offset < two->blob.offset ? -1 : 1;
+  return one->blob.size < two->blob.size ? -1 : one->blob.size > two->blob.size;
+}
+
+static struct model_blob *find_blob(const sconce_model *m, struct extent blob) {
+  const struct model_blob key = {.blob = blob};
+  return m->n_blobs ? bsearch(&key, m->blobs, m->n_blobs, sizeof *m->blobs, by_place) : NULL;
+}
+
+/* A program may call a delegate any number of times: it is verified once. */
 sconce_status model_graph(sconce_model *m, struct extent blob, struct vkgraph *out,
                           sconce_error *err) {
-  sconce_status status = vkgraph_open(out, blob, (struct data_lookup){find_named, m}, err);
-  if (m->named.no_memory) return fail(err, SCONCE_NO_MEMORY, "no memory for keys of named data");
+  struct model_blob *b = find_blob(m, blob);
+  if (b && b->graph.blob.size) {
+    *out = b->graph;
+    return SCONCE_OK;
+  }
+  const struct data_lookup named = {find_named, m};
+  sconce_status status = vkgraph_open(out, b ? b->blob : blob, named, err);
+  if (m->named.no_memory) {
+    status = fail(err, SCONCE_NO_MEMORY, "no memory for keys of named data");
+    return arena_tell(&m->arena, status, err);
+  }
+  if (b) b->graph = *out;
   return status;
 }
 
@@ -116,12 +138,6 @@ static sconce_status read_file(sconce_model *m, uint32_t i, bool *done, sconce_e
 
 /* ---- delegates ------------------------------------------------------------------------------- */
 
-static int by_place(const void *a, const void *b) {
-  const struct model_blob *one = a, *two = b;
-  if (one->blob.offset != two->blob.offset) return one->blob.offset < two->blob.offset ? -1 : 1;
-  return one->blob.size < two->blob.size ? -1 : one->blob.size > two->blob.size;
-}
-
 /* Methods may share a delegate: each place is read once. */
 static sconce_status count_blobs(sconce_model *m, sconce_error *err) {
   uint32_t n = 0;
@@ -132,8 +148,7 @@ static sconce_status count_blobs(sconce_model *m, sconce_error *err) {
     struct pte_method method = pte_method(&m->pte, i);
     for (uint32_t k = 0; k < method.n_delegates; k++) {
       struct pte_delegate d = pte_delegate(&method, k);
-      if (text_is(d.id, "VulkanBackend") && d.blob.held < d.blob.size)
-        m->blobs[m->n_blobs++].blob = d.blob;
+      if (text_is(d.id, "VulkanBackend")) m->blobs[m->n_blobs++].blob = d.blob;
     }
   }
   qsort(m->blobs, m->n_blobs, sizeof *m->blobs, by_place);
@@ -152,6 +167,8 @@ static sconce_status read_blob(sconce_model *m, struct model_blob *b, bool *done
                                sconce_error *err) {
   sconce_error why = {0};
   struct extent whole = b->blob;
+  *done = b->blob.held == b->blob.size;
+  if (*done) return SCONCE_OK;
   sconce_status status = front_read(&b->front, &m->sources[0], &m->arena, whole, VKGRAPH_HEAD_SIZE,
                                     vkgraph_front, &b->blob, done, &why);
   if (status == SCONCE_OK) return SCONCE_OK;
@@ -163,9 +180,7 @@ static sconce_status read_blob(sconce_model *m, struct model_blob *b, bool *done
 }
 
 struct extent model_blob(const sconce_model *m, struct extent blob) {
-  const struct model_blob key = {.blob = blob};
-  const struct model_blob *found =
-      m->n_blobs ? bsearch(&key, m->blobs, m->n_blobs, sizeof *m->blobs, by_place) : NULL;
+  const struct model_blob *found = find_blob(m, blob);
   return found ? found->blob : blob;
 }
 
@@ -183,7 +198,7 @@ static sconce_status name_methods(sconce_model *m, sconce_error *err) {
   return SCONCE_OK;
 }
 
-static sconce_status open_on(sconce_model *m, bool *done, sconce_error *err) {
+static sconce_status open_more(sconce_model *m, bool *done, sconce_error *err) {
   for (; m->n_read < m->n_files; m->n_read++) {
     /* Data files first: what a program asks of them is then known. */
     TRY(read_file(m, m->n_files - 1 - m->n_read, done, err));
@@ -201,6 +216,22 @@ static sconce_status open_on(sconce_model *m, bool *done, sconce_error *err) {
   if (m->device) TRY(ptd_set_match(&m->data, &m->pte, err));
   *done = m->ready = true;
   return SCONCE_OK;
+}
+
+uint64_t model_host_bytes(const sconce_model *m) {
+  enum { TIMES_FILES = 4 };
+  static const uint64_t slack = UINT64_C(160) << 20; /* for 100,000 nodes; real ones take 10 */
+  uint64_t files = 0;
+  for (uint32_t i = 0; i < m->n_sources; i++)
+    if (!add_u64(files, m->sources[i].size, &files)) return UINT64_MAX;
+  if (m->max_host_bytes) return m->max_host_bytes;
+  return files < UINT64_MAX / 8 ? slack + TIMES_FILES * files : UINT64_MAX;
+}
+
+/* Delegates may lie upon each other: what is kept of the files is not bounded by their size. */
+static sconce_status open_on(sconce_model *m, bool *done, sconce_error *err) {
+  m->arena.most = model_host_bytes(m);
+  return arena_tell(&m->arena, open_more(m, done, err), err);
 }
 
 static sconce_status open_sources(sconce_model *m, const sconce_model_desc *desc,
@@ -240,7 +271,9 @@ static sconce_status begin(sconce_model **out, sconce_device *device,
   *m = (sconce_model){.device = device,
                       .users = 1,
                       .max_device_bytes = desc->max_device_bytes,
-                      .max_nodes = desc->max_nodes};
+                      .max_host_bytes = desc->max_host_bytes,
+                      .max_nodes = desc->max_nodes,
+                      .max_load_ms = desc->max_load_ms};
   if (device) {
     device->users++;
     m->next = device->models;

@@ -31,6 +31,7 @@ struct model_file {
 struct model_blob {
   struct extent blob;
   struct front front;
+  struct vkgraph graph; /* once a method wanted it, and it was verified */
 };
 
 enum { MADE_SLOTS = 256 }; /* a power of two */
@@ -57,7 +58,9 @@ struct sconce_model {
   sconce_model_info info;
   struct weights weights;
   uint64_t max_device_bytes;              /* 0: the default */
+  uint64_t max_host_bytes;                /* 0: the default */
   uint32_t max_nodes;                     /* 0: the default */
+  uint32_t max_load_ms;                   /* 0: the default */
   struct sconce_method *methods;          /* open or being opened */
   struct made_constant *made[MADE_SLOTS]; /* of the files' constants, see run/constants.h */
   uint64_t fingerprint;                   /* 0: not known yet */
@@ -76,7 +79,10 @@ bool model_take_turn(sconce_model *m); /* false: another has it */
 void model_end_turn(sconce_model *m);
 /* The same blob, with its graph in memory. */
 struct extent model_blob(const sconce_model *m, struct extent blob);
-/* A delegate's graph; its named data is in a file, or comes through the caller's functions. */
+/* What the host may hold for one method's graph. */
+uint64_t model_host_bytes(const sconce_model *m);
+/* A delegate's graph, by its blob as the program has it; its named data is in a file, or comes
+ * through the caller's functions. */
 SCONCE_CHECK sconce_status model_graph(sconce_model *m, struct extent blob, struct vkgraph *out,
                                        sconce_error *err);
 /* Fills progress->wants; false: no source waits for bytes. */
@@ -117,6 +123,7 @@ struct sconce_method {
   uint32_t kernels_done, kernels_all;
   sconce_method_info info;
   uint64_t begun_ns, upload_ns, compile_ns; /* see sconce_load_times */
+  uint64_t built_ns;                        /* that building and planning took so far */
 };
 bool method_drop(sconce_method *m); /* as model_drop */
 /* When the device is lost: forgets what was on it; then, with the new one, makes it again. What was

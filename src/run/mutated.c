@@ -6,7 +6,7 @@
 #include <string.h>
 
 struct search {
-  const struct graph *g;
+  struct graph *g;
   uint32_t *maker;        /* by value: the node that gives it, or NO_NODE */
   uint32_t *seen;         /* by value: the last search that met it */
   uint32_t *front, *next; /* values of this round and of the next */
@@ -30,7 +30,12 @@ static void note_makers(struct search *s) {
   }
 }
 
-static sconce_status search_init(struct search *s, struct arena *scratch, const struct graph *g,
+static sconce_status too_far(sconce_error *err) {
+  return fail(err, SCONCE_UNSUPPORTED,
+              "buffers that a delegate changes are too far from their new contents");
+}
+
+static sconce_status search_init(struct search *s, struct arena *scratch, struct graph *g,
                                  sconce_error *err) {
   *s = (struct search){.g = g};
   s->maker = arena_new(scratch, uint32_t, g->n_values);
@@ -39,6 +44,7 @@ static sconce_status search_init(struct search *s, struct arena *scratch, const 
   s->next = arena_new(scratch, uint32_t, g->n_values);
   if (!s->maker || !s->seen || !s->front || !s->next)
     return fail(err, SCONCE_NO_MEMORY, "no memory to look through %u values", g->n_values);
+  if (!graph_look(g, g->n_values + g->n_items)) return too_far(err);
   note_makers(s);
   return SCONCE_OK;
 }
@@ -90,6 +96,7 @@ static sconce_status find_state(struct search *s, uint32_t output, uint32_t roun
   s->seen[output] = round;
   while (s->n_front && *state == NO_VALUE) {
     step_back(s, round);
+    if (!graph_look(s->g, 8 * (1 + (uint64_t)s->n_front))) return too_far(err);
     for (uint32_t i = 0; i < s->n_front; i++) {
       if (!could_be(s->g, s->front[i], output)) continue;
       if (*state != NO_VALUE)

@@ -24,6 +24,8 @@ struct program {
   uint32_t *recast; /* the same in the other float dtype, NO_VALUE until somebody wants it */
   uint32_t *recast_in, *viewed_in; /* the blocks in which casts and silent views were added */
   bool *live;                      /* a scalar that some instruction gives */
+  bool *input;                     /* that a caller gives */
+  const void ***lists;             /* by delegate: see graph_add_delegate */
   uint32_t block; /* between labels and jumps: what one block added another may not have run */
   uint32_t tail;  /* of the chain at hand: from here on there are write-backs only */
   struct places places; /* what was written where in planned memory */
@@ -173,12 +175,6 @@ static sconce_status add_view(struct program *p, uint32_t index, uint32_t viewed
   return graph_add_node(p->g, text_of("aten::view_copy.out"), p->g->n_nodes, args, 3, p->err);
 }
 
-static bool is_input(const struct program *p, uint32_t index) {
-  for (uint32_t i = 0; i < p->m->inputs.n; i++)
-    if ((uint32_t)fb_i32_at(p->m->inputs, i) == index) return true;
-  return false;
-}
-
 /* Before anybody reads a value that nothing wrote: it is an input, or has initial bytes, or is a
  * view, or a buffer that begins with zeros. */
 static sconce_status find_viewed(struct program *p, uint32_t index) {
@@ -190,7 +186,7 @@ static sconce_status find_viewed(struct program *p, uint32_t index) {
     return SCONCE_OK;
   const uint32_t viewed = places_viewed(&p->places, index);
   if (viewed != UINT32_MAX) return add_view(p, index, viewed);
-  if (v.tensor.dynamism != PTE_STATIC || v.tensor.shape.numel == 0 || is_input(p, index))
+  if (v.tensor.dynamism != PTE_STATIC || v.tensor.shape.numel == 0 || p->input[index])
     return SCONCE_OK;
   return add_buffer(p, index);
 }
@@ -393,7 +389,7 @@ static bool is_given(struct program *p, uint32_t index) {
   if (v.kind != PTE_TENSOR || p->map[index] != NO_VALUE) return true;
   if (initial_bytes(p, &v.tensor, &bytes) || places_viewed(&p->places, index) != UINT32_MAX)
     return true;
-  return is_input(p, index);
+  return p->input[index];
 }
 
 /* Where the call's outputs begin, at `at` or behind `end`. The exporter names an output that a
@@ -412,6 +408,8 @@ static sconce_status find_output(struct program *p, const struct pte_instruction
                                  uint32_t spare, uint32_t *out) {
   const uint32_t index = (uint32_t)fb_i32_at(call->args, at);
   uint32_t fits = 0;
+  if (spare && !graph_look(p->g, 16 * (uint64_t)(next - first)))
+    return fail(p->err, SCONCE_UNSUPPORTED, "argument %u could be any of too many outputs", at);
   for (uint32_t i = spare ? first : next; i <= next && i < vk->n_outputs; i++) {
     struct vk_value inside = vkgraph_value(vk, fb_u32_at(vk->outputs, i));
     if (matches(p, index, &inside)) *out = i, fits++;
@@ -459,21 +457,24 @@ static sconce_status add_delegate(struct program *p, const struct pte_instructio
                 "WebGPUPartitioner",
                 call->index, TEXT(d.id));
   struct vkgraph vk;
-  TRY(model_graph(p->model, model_blob(p->model, d.blob), &vk, p->err));
+  TRY(model_graph(p->model, d.blob, &vk, p->err));
   if (call->args.n < vk.n_inputs)
     return fail(p->err, SCONCE_BAD_GRAPH, "%u arguments for %u inputs and %u outputs", call->args.n,
                 vk.n_inputs, vk.n_outputs);
   const uint32_t room = call->args.n - vk.n_inputs;
   const uint32_t extra = vk.n_outputs > room ? vk.n_outputs - room : 0;
   uint32_t *map = arena_new(&p->g->arena, uint32_t, vk.n_values);
-  if (!map) return fail(p->err, SCONCE_NO_MEMORY, "no memory for %u values", vk.n_values);
+  const void ***lists = &p->lists[call->index];
+  if (!*lists) *lists = arena_new(&p->g->arena, const void *, vk.n_values);
+  if (!map || !*lists)
+    return fail(p->err, SCONCE_NO_MEMORY, "no memory for %u values", vk.n_values);
   for (uint32_t i = 0; i < vk.n_values; i++) map[i] = NO_VALUE;
   const uint32_t outputs = call->args.n - (vk.n_outputs - extra);
   uint32_t end = 0;
   TRY(join_inputs(p, call, outputs, &vk, map, &end));
   const uint32_t from = first_output(p, call, outputs, end);
   TRY(join_outputs(p, call, from, extra, &vk, map));
-  TRY(graph_add_delegate(p->g, &vk, map, p->err));
+  TRY(graph_add_delegate(p->g, &vk, map, *lists, p->err));
   return write_buffers(p, &vk, extra, map);
 }
 
@@ -503,6 +504,7 @@ static void wrote_results(struct program *p, uint32_t index) {
 static bool write_through(struct program *p, const struct pte_instruction *call,
                           const uint32_t args[4]) {
   const uint32_t made = (uint32_t)fb_i32_at(call->args, 1);
+  if (!graph_look(p->g, (uint64_t)p->m->outputs.n + p->m->n_values)) return false;
   for (uint32_t i = 0; i < p->m->outputs.n; i++)
     if (p->map[(uint32_t)fb_i32_at(p->m->outputs, i)] == args[1]) return false;
   if (args[0] != args[3] || p->map[made] != args[1] ||
@@ -627,6 +629,7 @@ static sconce_status add_chain(struct program *p, uint32_t chain) {
   for (uint32_t i = 0; i < n; i++) {
     struct pte_instruction in = pte_instruction(p->m, chain, i);
     TRY(add_label(p, labels[i]));
+    TRY(graph_check_time(p->g, p->err));
     sconce_status status = add_instruction(p, &in, i, labels);
     if (status == SCONCE_OK) continue;
     error_prefix(p->err, "instruction %u: ", i);
@@ -684,8 +687,10 @@ static sconce_status begin_places(struct program *p) {
     if (v.kind == PTE_TENSOR && v.tensor.planned && initial_bytes(p, &v.tensor, &bytes))
       places_wrote(&p->places, i);
   }
-  for (uint32_t i = 0; i < p->m->inputs.n; i++)
+  for (uint32_t i = 0; i < p->m->inputs.n; i++) {
+    p->input[(uint32_t)fb_i32_at(p->m->inputs, i)] = true;
     places_wrote(&p->places, (uint32_t)fb_i32_at(p->m->inputs, i));
+  }
   return SCONCE_OK;
 }
 
@@ -698,7 +703,9 @@ sconce_status program_build(struct graph *g, sconce_model *model, const struct p
   p.recast_in = arena_new(&g->arena, uint32_t, method->n_values);
   p.viewed_in = arena_new(&g->arena, uint32_t, method->n_values);
   p.live = arena_new(&g->arena, bool, method->n_values);
-  if (!p.map || !p.recast || !p.recast_in || !p.viewed_in || !p.live)
+  p.input = arena_new(&g->arena, bool, method->n_values);
+  p.lists = arena_new(&g->arena, const void **, method->n_delegates);
+  if (!p.map || !p.recast || !p.recast_in || !p.viewed_in || !p.live || !p.input || !p.lists)
     return fail(err, SCONCE_NO_MEMORY, "no memory for %u values", method->n_values);
   for (uint32_t i = 0; i < method->n_values; i++) p.map[i] = p.recast[i] = NO_VALUE;
   TRY(begin_places(&p));

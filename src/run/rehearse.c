@@ -167,6 +167,7 @@ sconce_status rehearse(struct graph *g, const struct draw *draw, const bool *dyn
                        struct rehearsal *out, sconce_error *err) {
   struct arena scratch;
   arena_init(&scratch, &g->arena.allocator);
+  if (g->arena.most) scratch.most = g->arena.most - g->arena.held;
   out->n = 0;
   struct stage stage = {.g = g, .draw = draw, .out = out, .dynamic = dynamic, .few = few};
   sconce_status status = stage_init(&stage, &scratch, err);
@@ -175,6 +176,7 @@ sconce_status rehearse(struct graph *g, const struct draw *draw, const bool *dyn
     if (stage.elements[i]) g->values[g->inputs[i]].tensor.host = NULL;
   g->planned = g->nodes_planned = 0;
   g->wanted = NO_VALUE;
+  if (scratch.over) g->arena.over = g->arena.held + scratch.over;
   arena_free(&scratch);
   return status;
 }

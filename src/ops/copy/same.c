@@ -28,7 +28,7 @@ static bool same_argument(const struct rewrite *r, uint32_t a, uint32_t b, uint3
   const struct value *x = value_at(r, a), *y = value_at(r, b);
   if (!x || !y || x->kind != y->kind) return a == b;
   if (x->kind == VK_TENSOR)
-    return is_plain(x) && is_plain(y) && viewed(r, a) == viewed(r, b) && same_dims(r, a, b);
+    return viewed(r, a) == viewed(r, b) && is_plain(x) && is_plain(y) && same_dims(r, a, b);
   if (a == b) return x->kind != VK_VALUE_LIST && is_settled(r, a, first);
   if (r->maker[a] != NO_NODE || r->maker[b] != NO_NODE) return false; /* not known yet */
   switch (x->kind) {
@@ -53,14 +53,13 @@ static bool may_be_same(const struct rewrite *r, const struct node *n) {
          !y->tensor.constant && !y->tensor.input;
 }
 
+/* b: one that may be. */
 static bool are_same(const struct rewrite *r, uint32_t first, const struct node *b) {
   const struct node *a = &r->g->nodes[first];
-  if (a->op != b->op || a->n_args != b->n_args || !may_be_same(r, b) ||
-      !same_dims(r, out_id(a), out_id(b)))
-    return false;
+  if (a->op != b->op || a->n_args != b->n_args) return false;
   for (uint32_t i = 0; i + 1 < a->n_args; i++)
     if (!same_argument(r, a->args[i], b->args[i], first)) return false;
-  return true;
+  return same_dims(r, out_id(a), out_id(b));
 }
 
 static const struct op *alias(void) {
@@ -91,6 +90,7 @@ static sconce_status same_at(struct rewrite *r, uint32_t i) {
     const struct node *first = &r->g->nodes[k - 1];
     if (!first->op) continue;
     if (first->op->flags & OP_FLOW) return SCONCE_OK; /* it may be passed by */
+    if (!graph_look(r->g, 1)) return SCONCE_OK;
     if (!are_same(r, k - 1, n)) continue;
     uint32_t *args = arena_new(&r->g->arena, uint32_t, 2);
     if (!args) return fail(r->err, SCONCE_NO_MEMORY, "no memory for a node's arguments");
