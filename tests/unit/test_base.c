@@ -328,11 +328,11 @@ static sconce_status replace_held(const char *path, bool soon, sconce_error *err
 }
 
 static void check_text(const char *path, const char *want) {
-  struct os_map map;
-  sconce_error err = {0};
-  REQUIRE_OK(os_map_open(&map, path, &err), err);
-  CHECK(map.bytes.size == strlen(want) && !memcmp(map.bytes.data, want, map.bytes.size));
-  os_map_close(&map);
+  size_t size;
+  unsigned char *bytes = test_read_path(path, &size);
+  REQUIRE(bytes);
+  CHECK(size == strlen(want) && !memcmp(bytes, want, size));
+  free(bytes);
 }
 
 static void a_file_that_is_held_is_replaced_soon(void) {
