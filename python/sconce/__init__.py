@@ -17,7 +17,7 @@ language model, :class:`Device` chooses a GPU, :func:`devices` lists them, :func
 is ``python -m sconce``.
 
 Everything that owns memory is closed when nobody refers to it, by ``close()``, or at the end of a ``with``, in any
-order. A failed call raises :class:`Error`, whose ``status`` says what kind of failure it is. Calls release the interpreter's
+order, but a :class:`Tokenizer` after its chats. After a fork the child opens its own. A failed call raises :class:`Error`, whose ``status`` says what kind of failure it is. Calls release the interpreter's
 lock. Objects may be used from several threads; calls on one object follow each other, so threads that shall run at the
 same time have a :class:`State` or a :class:`Chat` each. What the library has to say goes to
 ``logging.getLogger("sconce")``; its level counts when a device is opened.
