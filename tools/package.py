@@ -28,6 +28,15 @@ def version():
     return re.search(r'SCONCE_VERSION "(.*)"', (ROOT / "include/sconce.h").read_text()).group(1)
 
 
+def readme(preset):
+    """About the folder itself; the project's own tells how it is built."""
+    platform, (command, shared, webgpu), libraries = PRESETS[preset]
+    so = ".".join(version().split(".")[:2])
+    return (ROOT / "tools/packaged.md").read_text().format(
+        version=version(), platform=platform, command=command, start=".\\sconce" if preset == "windows" else "./sconce",
+        shared=shared.format(so=so), webgpu=webgpu, static="`, `".join(libraries))
+
+
 def members(preset):
     """(name, bytes, whether it is run)"""
     _, programs, libraries = PRESETS[preset]
@@ -39,7 +48,9 @@ def members(preset):
         yield f"include/{path.name}", path.read_bytes(), False
     yield "LICENSE", (ROOT / "LICENSE").read_bytes(), False
     yield "LICENSE.wgpu-native", (ROOT / "tools/licenses/wgpu-native.txt").read_bytes(), False
-    yield "README.md", (ROOT / "README.md").read_bytes(), False
+    if preset == "windows":
+        yield "LICENSE.mingw-w64", (ROOT / "tools/licenses/mingw-w64.txt").read_bytes(), False
+    yield "README.md", readme(preset).encode(), False
     for path in sorted(p for p in (ROOT / "docs").rglob("*") if p.suffix in (".md", ".svg", ".png")):
         yield path.relative_to(ROOT).as_posix(), path.read_bytes(), False
 
@@ -68,7 +79,8 @@ def main():
     folder = ROOT / "build/packages"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / (top + (".zip" if preset == "windows" else ".tar.gz"))
-    (write_zip if preset == "windows" else write_tar)(path, top, members(preset))
+    files = list(members(preset))  # all are there, or nothing is written
+    (write_zip if preset == "windows" else write_tar)(path, top, files)
     print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1e6:.1f} MB")
 
 

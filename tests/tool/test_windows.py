@@ -10,7 +10,7 @@ import tempfile
 from support import ROOT, SCONCE
 from test_llm import Toy
 from test_self import Place
-from windows import BUILD, Console, Unpacked, build, environment, user_folder, wine, windows_path
+from windows import BUILD, Console, Unpacked, build, commands_tests, environment, user_folder, wine, windows_path
 
 STORIES = ROOT / "models/stories15M/stories15M-4w.pte"
 LAVAPIPE = {"SCONCE_ADAPTER": "llvmpipe"}
@@ -19,12 +19,31 @@ LAVAPIPE = {"SCONCE_ADAPTER": "llvmpipe"}
 SLOW = ["--skip", "every_failing"]
 SAMPLE = ["base/", "write/", "robust/", "wgsl/", "gpu/", "threads/", "check/", "session/", "tokenizer", "jinja", "method/"]
 
+# Of the command's own tests: files, numbers, statuses and sentences. True: in the sample too. Those of signals, pipes and
+# terminals are about Linux.
+COMMAND = {
+    "test_cli": {"test_wrong_usage_is_2_and_says_what": True, "test_version": False, "test_masks_and_caps_show": False,
+                 "test_failures_are_1_with_one_sentence": True, "test_devices_as_table_and_json": False,
+                 "test_other_files_are_named": False, "test_a_part_of_a_file_says_what_is_missing": False},
+    "test_run": {"test_npy_in_and_out": True, "test_words_about_inputs_and_outputs": False, "test_made_up_inputs": False,
+                 "test_what_is_no_number_has_no_sign": False, "test_wrong_inputs": False, "test_times_and_statistics": False,
+                 "test_numbers_ranges_and_bare_bytes": False, "test_the_largest_with_their_names": True,
+                 "test_bench_times_a_call": False, "test_wrong_usage_and_files": False,
+                 "test_profile_is_a_chrome_trace": False, "test_the_steps_of_a_call_are_bounded": False},
+    "test_llm": {"test_counts_and_stops": True, "test_prompts_from_files_and_pipes": False, "test_json_events_are_the_text": False,
+                 "test_generate_tells_the_goldens_story": False, "test_a_prompt_is_kept_between_runs": False,
+                 "test_wrong_usage_says_what": False, "test_chat_through_a_pipe": False},
+}
+
 
 def test_the_package_has_what_it_needs_and_no_more():
     with Unpacked() as it:
         names = {n.split("/", 1)[1] for n in it.names}
         assert {"sconce.exe", "sconce.dll", "wgpu_native.dll", "libsconce.dll.a", "include/sconce.h", "LICENSE",
-                "LICENSE.wgpu-native"} <= names, names
+                "LICENSE.wgpu-native", "LICENSE.mingw-w64"} <= names, names
+        readme = (it.folder / "README.md").read_text()
+        told = set(re.findall(r"^\| `([^`*]+)`", readme, re.M))
+        assert told <= names | {"include"} and {n for n in names if n.endswith((".exe", ".dll"))} <= told, (told, names)
         assert not [n for n in names if re.search("dev|test|bcrypt", n) and "include" not in n], names
         for name in ("sconce.exe", "sconce.dll"):
             listed = subprocess.run(["x86_64-w64-mingw32-objdump", "-p", it.folder / name], capture_output=True, text=True)
@@ -140,6 +159,16 @@ def test_kernels_that_are_wrong_are_kept_in_the_users_folder():
             assert b"rms_norm" in told and "rms_norm" in kept.read_text(), told
         finally:
             kept.unlink(missing_ok=True)
+
+
+def test_the_commands_tests():
+    with Unpacked() as it:
+        for name, sampled in COMMAND.items():
+            with commands_tests(name, it.program) as tests:
+                for test, everywhere in sampled.items():
+                    if everywhere or os.environ.get("SCONCE_WINDOWS") == "all":
+                        tests[test]()
+                        print(f"wine {name}/{test}", flush=True)
 
 
 def test_the_c_tests():
