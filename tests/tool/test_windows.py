@@ -23,8 +23,7 @@ SAMPLE = ["base/", "write/", "robust/", "wgsl/", "gpu/", "threads/", "check/", "
 # terminals are about Linux.
 COMMAND = {
     "test_cli": {"test_wrong_usage_is_2_and_says_what": True, "test_version": False, "test_masks_and_caps_show": False,
-                 "test_failures_are_1_with_one_sentence": True, "test_devices_as_table_and_json": False,
-                 "test_other_files_are_named": False, "test_a_part_of_a_file_says_what_is_missing": False},
+                 "test_failures_are_1_with_one_sentence": True, "test_devices_as_table_and_json": False},
     "test_run": {"test_npy_in_and_out": True, "test_words_about_inputs_and_outputs": False, "test_made_up_inputs": False,
                  "test_what_is_no_number_has_no_sign": False, "test_wrong_inputs": False, "test_times_and_statistics": False,
                  "test_numbers_ranges_and_bare_bytes": False, "test_the_largest_with_their_names": True,

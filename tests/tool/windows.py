@@ -132,6 +132,27 @@ class Console(Terminal):
         return re.sub(rb"\x1b\[\?25[lh]|\x1b\[\d*[KX]|\r", b"", seen)
 
 
+@contextlib.contextmanager
+def commands_tests(name, program):
+    """The functions of a file of tests/tool by name, which ask this program for Windows and not the one for Linux. A path
+    as Linux writes it is one on the drive where wine has the root."""
+    with tempfile.TemporaryDirectory() as folder:
+        start = pathlib.Path(folder) / "sconce"
+        start.write_text(f'#!/bin/sh\nexec wine "{program}" "$@"\n')
+        start.chmod(0o755)
+        spec = importlib.util.spec_from_file_location(name, ROOT / f"tests/tool/{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        module.SCONCE = start
+        before = dict(os.environ)
+        os.environ.update(environment())
+        try:
+            yield {n: f for n, f in vars(module).items() if n.startswith("test_")}
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+
 def windows_path(path):
     """As a user of Windows writes it."""
     return "Z:" + str(path).replace("/", "\\")
