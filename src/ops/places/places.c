@@ -224,10 +224,10 @@ static sconce_status add_columns(const struct expansion *x, uint32_t mask, uint3
   return SCONCE_OK;
 }
 
-sconce_status places_index(const struct expansion *x) {
-  uint32_t ids[RANK_MAX], n = 0, list;
-  const struct value *given = &x->g->values[x->args[1]];
-  const uint32_t count = given->list.n;
+/* The list of indices with columns in place of masks. */
+static sconce_status add_indices(const struct expansion *x, uint32_t *list) {
+  uint32_t ids[RANK_MAX], n = 0;
+  const uint32_t count = x->g->values[x->args[1]].list.n;
   for (uint32_t i = 0; i < count; i++) {
     const uint32_t id = expand_item(x, 1, i);
     if (is_mask(x, id)) {
@@ -238,9 +238,38 @@ sconce_status places_index(const struct expansion *x) {
       return fail(x->err, SCONCE_BAD_GRAPH, "indices of more than %d dims", RANK_MAX);
     ids[n++] = id;
   }
-  TRY(expand_list(x, ids, n, &list));
+  return expand_list(x, ids, n, list);
+}
+
+sconce_status places_index(const struct expansion *x) {
+  uint32_t list;
+  TRY(add_indices(x, &list));
   return ADD("aten.index.Tensor", x->args[0], list, x->args[2]);
 }
+
+/* Rows of values that go to all places alike need not be counted. */
+bool places_tell_values(const struct expansion *x) {
+  const struct value *to = &x->g->values[x->args[0]], *values = &x->g->values[x->args[2]];
+  uint32_t n = 0, dim = 0, covers = 0;
+  for (uint32_t i = 0; i < RANK_MAX; i++) {
+    const uint32_t id = expand_item(x, 1, i);
+    if (id == NO_VALUE || x->g->values[id].kind != VK_TENSOR) continue;
+    n++;
+    if (is_mask(x, id)) dim = i, covers = x->g->values[id].tensor.rank;
+  }
+  if (!covers || to->kind != VK_TENSOR || values->kind != VK_TENSOR) return false;
+  const uint32_t behind = to->tensor.rank - dim - covers; /* dims of the result behind the mask's */
+  const uint32_t rank = values->tensor.rank;
+  return n > 1 || (rank > behind && values->tensor.dim_max[rank - 1 - behind] != 1);
+}
+
+sconce_status places_index_put(const struct expansion *x) {
+  uint32_t list;
+  TRY(add_indices(x, &list));
+  return ADD("aten.index_put.default", x->args[0], list, x->args[2], x->args[3], x->args[4]);
+}
+
+/* ---- the family ------------------------------------------------------------------------------ */
 
 #define COUNTED(NAME, PORTABLE, EXPAND, N_ARGS)                                                    \
   {NAME, .expand = EXPAND, .also = PORTABLE, .n_args = N_ARGS}

@@ -8,5 +8,9 @@
 bool places_have_mask(const struct expansion *x);
 /* The same with an index for each dim of the mask. */
 SCONCE_CHECK sconce_status places_index(const struct expansion *x);
+/* [x, indices, values, accumulate, out]: is there a mask, and values that differ from place to
+ * place, or another index beside it? */
+bool places_tell_values(const struct expansion *x);
+SCONCE_CHECK sconce_status places_index_put(const struct expansion *x);
 
 #endif

@@ -1,6 +1,7 @@
 /* Elements replaced or added where several index tensors, or a mask, say. */
 #include "ops/halves/halves.h"
 #include "ops/indices/indices.h"
+#include "ops/places/places.h"
 #include "ops/scatter/scatter.h"
 #include "ops/strides/strides.h"
 
@@ -9,8 +10,8 @@
 /* [x, [indices], values, accumulate, out]: values broadcast to what x[indices] would be. */
 enum { X, INDICES, VALUES, ACCUMULATE, OUT, ARGS };
 
-/* How values step through the loops. Those of a mask cannot tell one true element from another: how
- * many there are only the device knows, so they must be the same for all. */
+/* How values step through the loops. A mask that stands here has the same ones for all that is true
+ * in it: others are counted (see places.h). */
 static sconce_status steps_of(struct plan *p, const struct indices *ix,
                               const struct index_loops *loops, const struct tensor *values,
                               uint32_t out[RANK_MAX]) {
@@ -96,7 +97,8 @@ static sconce_status emit(struct plan *p, const struct node *n) {
 
 const struct op ops_index_put[] = {
     {"aten.index_put.default", shape, emit, prepare, .also = "aten::index_put.out aten::index_put_",
-     .n_args = ARGS, .flags = OP_SELF_WORDS,
+     .expand = places_index_put, .expands = places_tell_values, .n_args = ARGS,
+     .flags = OP_SELF_WORDS,
      .tables = TABLES(indices_kernels, SCATTER_REPLACE_TABLES, scatter_puts, SCATTER_ADD_TABLES)},
     {0},
 };

@@ -342,7 +342,19 @@ def indexing():
                   dynamic=(None, {1: n}))
     yield outside("repeat_interleave", {"aten::repeat_interleave.Tensor_out": lambda r: aten.repeat_interleave.Tensor(r, output_size=6)},
                   [(torch.tensor([1, 3, 0, 2]),)])
-    yield outside("nonzero", {"aten::nonzero.out": torch.nonzero}, [(bools(3, 5),)], pending="dims in another order than row-major")
+    masks = [torch.tensor(m) for m in ([True, False, True, True, False], [False, True, True, False, True])]
+    put = lambda x, i, v, **how: aten.index_put(x.clone(), i, v, **how)
+    by_mask = {
+        "aten::index_put.out rows": lambda x, y, m, i, v: put(x, [m], y[m]),
+        "aten::index_put.out elements": lambda x, y, m, i, v: put(x, [x > y], y[x > y]),
+        "aten::index_put.out add": lambda x, y, m, i, v: put(x, [m], y[m], accumulate=True),
+        "aten::index_put.out beside": lambda x, y, m, i, v: put(x, [m, i], v[0]),
+        "aten::index_put.out in order": lambda x, y, m, i, v: put(x, [m, i], v),
+        "aten::index_put.out number": lambda x, y, m, i, v: put(x, [m], v[:1, None]),
+    }
+    calls = [(rand(5, 4), rand(5, 4), m, ints(0, 3, 3), rand(3)) for m in masks]
+    yield outside("index_put_mask", by_mask, calls)
+    yield outside("nonzero", {"aten::nonzero.out": torch.nonzero}, [(bools(3, 5),)])
     yield outside("masked_select", {"aten::masked_select.out": torch.masked_select}, [(rand(3, 5), bools(3, 5))])
     yield outside("masked_scatter", {"aten::masked_scatter.out": lambda x, m, s: aten.masked_scatter(x, m, s)}, [(rand(3, 5), bools(3, 5), rand(15))])
 
@@ -516,8 +528,8 @@ def programs():
     yield outside("state_at", Ring(), [(rand(2, 3), torch.tensor(i)) for i in ([0, 3], [4, 1], [3, 2])], names=("aten::index_put_",),
                   config=ExecutorchBackendConfig(run_reinplace_pass=True, **started))
     sign = torch.tensor([[1.0, 2, 3], [4, 5, 6]])
-    yield outside("cond", Branch(), [(sign,), (-sign,), (sign,)], pending="control flow")
-    yield outside("map", Each(), [(sign,), (-sign,)], pending="control flow")
+    yield outside("cond", Branch(), [(sign,), (-sign,), (sign,)])
+    yield outside("map", Each(), [(sign,), (-sign,)])
     for causal in (False, True):
         qkv = lambda s: tuple(rand(1, 2, s, 8) for _ in range(3))
         yield Form(f"portable/attention{'_causal' if causal else ''}", Attention(causal), [qkv(5), qkv(5)], tol=NEAR)
