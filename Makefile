@@ -78,7 +78,8 @@ MINUTES ?= 20
 soak: asan
 	@$(SETUP) run
 	@cmake --build --preset asan --target sconce_soak
-	@cd build/asan && ./sconce_soak "$(CURDIR)/models/stories15M/stories15M-4w.pte" $(MINUTES)
+	@cd build/asan && ASAN_OPTIONS=quarantine_size_mb=4 ./sconce_soak "$(CURDIR)/models/stories15M/stories15M-4w.pte" \
+	  "$(CURDIR)/tests/data/goldens/toy.pte" $(MINUTES)
 
 tsan:
 	@$(SETUP) run

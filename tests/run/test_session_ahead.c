@@ -771,7 +771,7 @@ static void a_device_lost_while_loading_comes_back(void) {
   CHECK(!lost); /* the last one was behind the load */
 }
 
-/* ---- …on another adapter ---------------------------------------------------------------------  */
+/* ---- …on another adapter --------------------------------------------------------------------- */
 
 /* The driver that was there when the device was lost is gone when it is opened again. */
 static void a_lost_device_comes_back_on_another_adapter(void) {
