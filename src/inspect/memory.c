@@ -6,9 +6,6 @@
 
 #include <inttypes.h>
 
-/* Transients are placed pairwise; a graph beyond this is nothing that a GPU would run. */
-enum { VALUES_MAX = 100000 };
-
 static sconce_status build(struct inspect *x, struct inspect_method *m, struct graph *g,
                            sconce_error *err) {
   struct draw draw;
@@ -19,7 +16,7 @@ static sconce_status build(struct inspect *x, struct inspect_method *m, struct g
 
 sconce_status inspect_build(struct inspect *x, struct inspect_method *m, struct graph *g,
                             sconce_error *err) {
-  if (x->model) g->arena.most = model_host_bytes(x->model);
+  g->arena.most = x->model ? model_host_bytes(x->model) : host_bytes(x->file.size);
   return arena_tell(&g->arena, build(x, m, g, err), err);
 }
 
@@ -57,12 +54,6 @@ static sconce_status keep(struct inspect *x, const char *sentence, const char **
   return *out ? SCONCE_OK : fail(err, SCONCE_NO_MEMORY, "no memory for a sentence");
 }
 
-static uint64_t count_values(const struct inspect_method *m) {
-  uint64_t n = m->m.n_values;
-  for (uint32_t i = 0; i < m->n_delegates; i++) n += m->delegates[i].vk.n_values;
-  return n;
-}
-
 static sconce_status find_missing(struct inspect *x, const struct inspect_method *m,
                                   sconce_error *err) {
   for (uint32_t i = 0; i < m->n_delegates; i++) {
@@ -78,8 +69,6 @@ static sconce_status find_missing(struct inspect *x, const struct inspect_method
 sconce_status inspect_ready(struct inspect *x, const struct inspect_method *m, sconce_error *err) {
   char blocked[200];
   if (method_blocked(m, blocked)) return fail(err, SCONCE_UNSUPPORTED, "%s", blocked);
-  if (count_values(m) > VALUES_MAX)
-    return fail(err, SCONCE_UNSUPPORTED, "the graph is too large to be planned here");
   return find_missing(x, m, err);
 }
 

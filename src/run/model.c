@@ -218,14 +218,17 @@ static sconce_status open_more(sconce_model *m, bool *done, sconce_error *err) {
   return SCONCE_OK;
 }
 
-uint64_t model_host_bytes(const sconce_model *m) {
+uint64_t host_bytes(uint64_t files) {
   enum { TIMES_FILES = 4 };
-  static const uint64_t slack = UINT64_C(160) << 20; /* for 100,000 nodes; real ones take 10 */
+  static const uint64_t slack = UINT64_C(160) << 20; /* 100,000 nodes; stories15M takes 5 */
+  return files < UINT64_MAX / 8 ? slack + TIMES_FILES * files : UINT64_MAX;
+}
+
+uint64_t model_host_bytes(const sconce_model *m) {
   uint64_t files = 0;
   for (uint32_t i = 0; i < m->n_sources; i++)
     if (!add_u64(files, m->sources[i].size, &files)) return UINT64_MAX;
-  if (m->max_host_bytes) return m->max_host_bytes;
-  return files < UINT64_MAX / 8 ? slack + TIMES_FILES * files : UINT64_MAX;
+  return m->max_host_bytes ? m->max_host_bytes : host_bytes(files);
 }
 
 /* Delegates may lie upon each other: what is kept of the files is not bounded by their size. */

@@ -79,7 +79,8 @@ bool model_take_turn(sconce_model *m); /* false: another has it */
 void model_end_turn(sconce_model *m);
 /* The same blob, with its graph in memory. */
 struct extent model_blob(const sconce_model *m, struct extent blob);
-/* What the host may hold for one method's graph. */
+/* What the host may hold for one method's graph: by default, and of this model. */
+uint64_t host_bytes(uint64_t files);
 uint64_t model_host_bytes(const sconce_model *m);
 /* A delegate's graph, by its blob as the program has it; its named data is in a file, or comes
  * through the caller's functions. */
