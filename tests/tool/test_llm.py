@@ -244,6 +244,29 @@ class Terminal:
         os.close(self.master)
 
 
+def test_a_load_of_more_than_half_a_second_says_how_far_it_is():
+    """It is held up every few milliseconds, so that any load takes long; then the line goes away."""
+    terminal = Terminal(SCONCE, "generate", "-m", STORIES, "-p", "Once upon a time", "--temp", "0", "-n", "2")
+    try:
+        terminal.expect(b"tokenizer.bin")
+        end = time.monotonic() + 30
+        while b"loading" not in terminal.seen:
+            assert time.monotonic() < end and b"Once" not in terminal.seen, terminal.seen
+            terminal.process.send_signal(signal.SIGSTOP)
+            time.sleep(0.1)
+            terminal.process.send_signal(signal.SIGCONT)
+            if select.select([terminal.master], [], [], 0.005)[0]:
+                terminal.seen += os.read(terminal.master, 4096)
+        shown = terminal.expect(b"Once upon a time").split(b"\r")
+        first = next(line for line in shown if b"loading" in line).decode()
+        assert re.fullmatch(r"loading stories15M-4w\.pte: \S+( \w+)? of 10\.5 MiB, \d+ of \d+ kernels\x1b\[K", first), shown
+        assert shown[-1] == b"\x1b[K", shown
+        terminal.expect(b"2 new tokens")
+        assert terminal.process.wait(20) == 0
+    finally:
+        terminal.close()
+
+
 def test_an_interrupt_ends_generate_as_the_signal_would():
     """A shell calls it 130, and its loop ends."""
     terminal = Terminal(SCONCE, "generate", "-m", STORIES, "--temp", "0", "-p", "Once upon a time")
