@@ -82,8 +82,8 @@ int llm_cache_open(struct llm *llm) {
             llm->cache);
     return CLI_FAILED;
   }
-  FILE *file =
-      console_open(llm->cache, "ab"); /* can it be written? Now, not in the middle of the text */
+  /* That it cannot be written is said now, not in the middle of the text. */
+  FILE *file = console_open(llm->cache, "a");
   const long size = file && fseek(file, 0, SEEK_END) == 0 ? ftell(file) : 0;
   if (!file) {
     fprintf(stderr, "sconce: --cache %s: %s\n", llm->cache, strerror(errno));
