@@ -1,4 +1,5 @@
 /* Batch normalisation: each channel by a mean and a variance that are given, or by its own. */
+#include "ops/compound/expand.h"
 #include "ops/moments/moments.h"
 #include "ops/planes/planes.h"
 
@@ -148,22 +149,31 @@ static sconce_status emit(struct plan *p, const struct node *n) {
   return SCONCE_OK;
 }
 
-#define BATCH_NORM(NAME, CODE, N_ARGS)                                                             \
+EXPAND_WIDE(given_floats, "aten._native_batch_norm_legit_no_training.default", VK_FLOAT32)
+EXPAND_WIDE(given_out_floats, "aten::_native_batch_norm_legit_no_training.out", VK_FLOAT32)
+EXPAND_WIDE(either_floats, "aten._native_batch_norm_legit.default", VK_FLOAT32)
+EXPAND_WIDE(either_out_floats, "aten::_native_batch_norm_legit.out", VK_FLOAT32)
+EXPAND_WIDE(own_floats, "aten._native_batch_norm_legit.no_stats", VK_FLOAT32)
+EXPAND_WIDE(own_out_floats, "aten::_native_batch_norm_legit.no_stats_out", VK_FLOAT32)
+
+#define BATCH_NORM(NAME, CODE, N_ARGS, EXPAND)                                                     \
   {NAME,                                                                                           \
    shape,                                                                                          \
    emit,                                                                                           \
    prepare,                                                                                        \
+   EXPAND,                                                                                         \
+   expand_mixes_floats,                                                                            \
    .code = CODE,                                                                                   \
    .n_args = N_ARGS,                                                                               \
    .flags = OP_LIST,                                                                               \
    .tables = TABLES(kernels, moments_kernels, moments_join_kernels, moments_out_kernels)}
 
 const struct op ops_batch_norm[] = {
-    BATCH_NORM("aten._native_batch_norm_legit_no_training.default", GIVEN, 8),
-    BATCH_NORM("aten::_native_batch_norm_legit_no_training.out", GIVEN, 11),
-    BATCH_NORM("aten._native_batch_norm_legit.default", EITHER, 9),
-    BATCH_NORM("aten::_native_batch_norm_legit.out", EITHER, 12),
-    BATCH_NORM("aten._native_batch_norm_legit.no_stats", OWN, 7),
-    BATCH_NORM("aten::_native_batch_norm_legit.no_stats_out", OWN, 10),
+    BATCH_NORM("aten._native_batch_norm_legit_no_training.default", GIVEN, 8, given_floats),
+    BATCH_NORM("aten::_native_batch_norm_legit_no_training.out", GIVEN, 11, given_out_floats),
+    BATCH_NORM("aten._native_batch_norm_legit.default", EITHER, 9, either_floats),
+    BATCH_NORM("aten::_native_batch_norm_legit.out", EITHER, 12, either_out_floats),
+    BATCH_NORM("aten._native_batch_norm_legit.no_stats", OWN, 7, own_floats),
+    BATCH_NORM("aten::_native_batch_norm_legit.no_stats_out", OWN, 10, own_out_floats),
     {0},
 };

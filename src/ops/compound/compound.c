@@ -104,9 +104,14 @@ static sconce_status glu(const struct expansion *x) {
   int64_t dim;
   TRY(expand_int(x, 1, &dim));
   const int64_t at = dim < 0 ? dim + from->rank : dim;
-  if (at < 0 || at >= from->rank || from->dim_max[at] % 2)
+  if (at < 0 || at >= from->rank)
     return fail(x->err, SCONCE_BAD_GRAPH, "dim %d of rank %u in two", (int)dim, from->rank);
-  TRY(expand_number(x, VK_INT, from->dim_max[at] / 2, &number));
+  uint32_t whole, two;
+  TRY(expand_number(x, VK_SYMINT, 0, &whole));
+  TRY(expand_number(x, VK_SYMINT, 0, &number));
+  TRY(expand_number(x, VK_INT, 2, &two));
+  TRY(ADD("sym_size.int", x->args[0], x->args[1], whole));
+  TRY(ADD("floordiv", whole, two, number));
   for (int i = 0; i < 2; i++) {
     TRY(expand_given(x, 2, &y));
     TRY(expand_tensor(x, y->dtype, y, &half[i]));

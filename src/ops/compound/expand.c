@@ -111,3 +111,64 @@ sconce_status expand_list(const struct expansion *x, const uint32_t *ids, uint32
   x->g->values[*out].list.ids = copy;
   return SCONCE_OK;
 }
+
+/* ---- between casts ----------------------------------------------------------------------------
+ */
+
+/* Do kernels of `wide` elements take these after a cast? */
+static bool widens(const struct expansion *x, uint32_t id, enum vk_dtype wide) {
+  const struct value *v = given(x, id);
+  if (!v || v->kind != VK_TENSOR) return false;
+  if (wide == VK_FLOAT32) return v->tensor.dtype == VK_FLOAT16;
+  return v->tensor.dtype == VK_BOOL || v->tensor.dtype == VK_UINT8 || v->tensor.dtype == VK_INT8;
+}
+
+static uint32_t result_of(const struct expansion *x, uint32_t k) {
+  const uint32_t item = expand_item(x, x->n_args - 1, k);
+  return item == NO_VALUE && k == 0 ? x->args[x->n_args - 1] : item;
+}
+
+bool expand_gives_bytes(const struct expansion *x) { return widens(x, result_of(x, 0), VK_INT32); }
+
+bool expand_mixes_floats(const struct expansion *x) {
+  bool single = false;
+  for (uint32_t i = 1; i < x->n_args; i++) {
+    const uint32_t id = i + 1 == x->n_args ? result_of(x, 0) : x->args[i];
+    const struct value *v = given(x, id);
+    const bool again = id == result_of(x, 1) || id == result_of(x, 2);
+    single |= v && v->kind == VK_TENSOR && v->tensor.dtype == VK_FLOAT32 && !again;
+  }
+  return single && widens(x, x->args[0], VK_FLOAT32);
+}
+
+static sconce_status add_cast(const struct expansion *x, uint32_t from, uint32_t to) {
+  uint32_t none;
+  TRY(expand_number(x, VK_NULL, 0, &none));
+  return ADD("aten::_to_copy.out", from, none, none, to);
+}
+
+sconce_status expand_wide(const struct expansion *x, const char *name, enum vk_dtype wide) {
+  enum { ARGS_MAX = 16, RESULTS_MAX = 3 };
+  uint32_t args[ARGS_MAX], made[RESULTS_MAX], n = 0;
+  const uint32_t last = x->n_args - 1;
+  if (x->n_args > ARGS_MAX) return fail(x->err, SCONCE_UNSUPPORTED, "%u arguments", x->n_args);
+  for (; n < RESULTS_MAX && result_of(x, n) != NO_VALUE; n++) {
+    made[n] = result_of(x, n);
+    if (widens(x, made[n], wide))
+      TRY(expand_tensor(x, wide, &x->g->values[made[n]].tensor, &made[n]));
+  }
+  for (uint32_t i = 0; i < last; i++) {
+    uint32_t k = 0;
+    while (k < n && x->args[i] != expand_item(x, last, k)) k++;
+    args[i] = k < n ? made[k] : x->args[i]; /* a portable call names results twice */
+    if (k < n || !widens(x, args[i], wide)) continue;
+    TRY(expand_tensor(x, wide, &x->g->values[args[i]].tensor, &args[i]));
+    TRY(add_cast(x, x->args[i], args[i]));
+  }
+  args[last] = made[0];
+  if (expand_item(x, last, 0) != NO_VALUE) TRY(expand_list(x, made, n, &args[last]));
+  TRY(graph_add_node(x->g, text_of(name), x->index, args, x->n_args, x->err));
+  for (uint32_t k = 0; k < n; k++)
+    if (made[k] != result_of(x, k)) TRY(add_cast(x, made[k], result_of(x, k)));
+  return SCONCE_OK;
+}

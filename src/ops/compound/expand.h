@@ -31,6 +31,17 @@ SCONCE_CHECK sconce_status expand_number(const struct expansion *x, enum vk_kind
 SCONCE_CHECK sconce_status expand_list(const struct expansion *x, const uint32_t *ids, uint32_t n,
                                        uint32_t *out);
 
+/* Are the results bytes (bool, uint8, int8)? Is argument 0 of halves, and another one, or the first
+ * result, of floats? */
+bool expand_gives_bytes(const struct expansion *x);
+bool expand_mixes_floats(const struct expansion *x);
+/* Operator `name`, the one that expands, between casts: of bytes to int32 and back, with
+ * wrap-around, or of halves to float32. */
+SCONCE_CHECK sconce_status expand_wide(const struct expansion *x, const char *name,
+                                       enum vk_dtype wide);
+#define EXPAND_WIDE(FUNCTION, NAME, WIDE)                                                          \
+  static sconce_status FUNCTION(const struct expansion *x) { return expand_wide(x, NAME, WIDE); }
+
 /* Adds a node; `x` is the expansion. */
 #define ADD(name, ...)                                                                             \
   graph_add_node(x->g, text_of(name), x->index, (const uint32_t[]){__VA_ARGS__},                   \

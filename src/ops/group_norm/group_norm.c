@@ -1,5 +1,6 @@
 /* Group normalisation: each group of channels of each item, with its mean and its reciprocal
  * deviation. */
+#include "ops/compound/expand.h"
 #include "ops/moments/moments.h"
 #include "ops/parts/parts.h"
 #include "ops/planes/planes.h"
@@ -215,18 +216,23 @@ static sconce_status emit(struct plan *p, const struct node *n) {
   return SCONCE_OK;
 }
 
-#define GROUP_NORM(NAME, N_ARGS)                                                                   \
+EXPAND_WIDE(in_floats, "aten.native_group_norm.default", VK_FLOAT32)
+EXPAND_WIDE(in_floats_out, "aten::native_group_norm.out", VK_FLOAT32)
+
+#define GROUP_NORM(NAME, N_ARGS, EXPAND)                                                           \
   {NAME,                                                                                           \
    shape,                                                                                          \
    emit,                                                                                           \
    prepare,                                                                                        \
+   EXPAND,                                                                                         \
+   expand_mixes_floats,                                                                            \
    .n_args = N_ARGS,                                                                               \
    .flags = OP_LIST,                                                                               \
    .tables = TABLES(kernels, part_kernels, apply_kernels, moments_kernels, moments_join_kernels,   \
                     moments_out_kernels, moments_norm_kernels)}
 
 const struct op ops_group_norm[] = {
-    GROUP_NORM("aten.native_group_norm.default", EPS + 2),
-    GROUP_NORM("aten::native_group_norm.out", EPS + 5),
+    GROUP_NORM("aten.native_group_norm.default", EPS + 2, in_floats),
+    GROUP_NORM("aten::native_group_norm.out", EPS + 5, in_floats_out),
     {0},
 };

@@ -1,4 +1,5 @@
 /* Layer normalisation over the trailing dims, with its mean and its reciprocal deviation. */
+#include "ops/compound/expand.h"
 #include "ops/moments/moments.h"
 #include "ops/parts/parts.h"
 
@@ -111,9 +112,11 @@ static sconce_status emit(struct plan *p, const struct node *n) {
                            {arg_item(p, n, OUT, 2)}));
 }
 
+EXPAND_WIDE(wide, "aten.native_layer_norm.default", VK_FLOAT32)
+
 const struct op ops_layer_norm[] = {
-    {"aten.native_layer_norm.default", shape, emit, prepare, .n_args = ARGS, .flags = OP_LIST,
-     .also = "aten::native_layer_norm.out",
+    {"aten.native_layer_norm.default", shape, emit, prepare, wide, expand_mixes_floats,
+     .n_args = ARGS, .flags = OP_LIST, .also = "aten::native_layer_norm.out",
      .tables = TABLES(kernels, moments_kernels, moments_join_kernels, moments_out_kernels,
                       moments_norm_kernels)},
     {0},

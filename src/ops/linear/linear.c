@@ -1,5 +1,6 @@
 /* Dense products: linear, mm, addmm, bmm are one problem with different steps through w and bias.
  */
+#include "ops/compound/expand.h"
 #include "ops/linear/product.h"
 
 /* ---- aten.linear: [x, w, bias?, y] ------------------------------------------------------------
@@ -127,14 +128,21 @@ static sconce_status prepare(struct plan *p, struct node *n) {
   return product_read(&asks, n, &q) == SCONCE_OK ? product_prepare(p, n, &q) : SCONCE_OK;
 }
 
+EXPAND_WIDE(mm_words, "aten.mm.default", VK_INT32)
+EXPAND_WIDE(bmm_words, "aten.bmm.default", VK_INT32)
+EXPAND_WIDE(addmm_words, "aten.addmm.default", VK_INT32)
+
 const struct op ops_linear[] = {
     {"aten.linear.default", linear_shape, emit, prepare, .also = "aten::linear.out", .n_args = 4,
      .flags = OP_ROWS, .code = LINEAR, .tables = TABLES(product_kernels, product_sums)},
-    {"aten.mm.default", mm_shape, emit, prepare, .also = "aten::mm.out", .n_args = 3, .code = MM,
+    {"aten.mm.default", mm_shape, emit, prepare, mm_words, expand_gives_bytes,
+     .also = "aten::mm.out", .n_args = 3, .code = MM,
      .tables = TABLES(product_kernels, product_sums)},
-    {"aten.bmm.default", mm_shape, emit, prepare, .also = "aten::bmm.out", .n_args = 3, .code = BMM,
+    {"aten.bmm.default", mm_shape, emit, prepare, bmm_words, expand_gives_bytes,
+     .also = "aten::bmm.out", .n_args = 3, .code = BMM,
      .tables = TABLES(product_kernels, product_sums)},
-    {"aten.addmm.default", mm_shape, emit, prepare, .also = "aten::addmm.out", .n_args = 6,
-     .code = ADDMM, .tables = TABLES(product_kernels, product_sums)},
+    {"aten.addmm.default", mm_shape, emit, prepare, addmm_words, expand_gives_bytes,
+     .also = "aten::addmm.out", .n_args = 6, .code = ADDMM,
+     .tables = TABLES(product_kernels, product_sums)},
     {0},
 };

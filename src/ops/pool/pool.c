@@ -1,4 +1,5 @@
 /* Pooling: the largest element or the mean of windows, in one to three dims. */
+#include "ops/compound/expand.h"
 #include "ops/pool/window.h"
 
 #include "pool.wgsl.h"
@@ -206,14 +207,28 @@ static sconce_status emit(struct plan *p, const struct node *n) {
    .n_args = N_ARGS,                                                                               \
    .flags = (CODE) & PLACES ? OP_LIST : 0,                                                         \
    .tables = TABLES(TABLE)}
+#define PLACES_OF(NAME, DIM, N_ARGS, WORDS)                                                        \
+  {NAME,                                                                                           \
+   shape,                                                                                          \
+   emit,                                                                                           \
+   .expand = WORDS,                                                                                \
+   .expands = expand_gives_bytes,                                                                  \
+   .code = DIM | MAX | PLACES,                                                                     \
+   .n_args = N_ARGS,                                                                               \
+   .flags = OP_LIST,                                                                               \
+   .tables = TABLES(place_kernels)}
+EXPAND_WIDE(words_2, "aten.max_pool2d_with_indices.default", VK_INT32)
+EXPAND_WIDE(words_2_out, "aten::max_pool2d_with_indices.out", VK_INT32)
+EXPAND_WIDE(words_3, "aten.max_pool3d_with_indices.default", VK_INT32)
+EXPAND_WIDE(words_3_out, "aten::max_pool3d_with_indices.out", VK_INT32)
+
 #define MEANS(DIM, N_ARGS)                                                                         \
   POOL("aten.avg_pool" #DIM "d.default", "aten::avg_pool" #DIM "d.out", DIM | MEAN, N_ARGS,        \
        mean_kernels)
 #define LARGEST(DIM)                                                                               \
   POOL("aten.max_pool" #DIM "d.default", NULL, DIM | MAX, 7, max_kernels),                         \
-      POOL("aten.max_pool" #DIM "d_with_indices.default", NULL, DIM | MAX | PLACES, 7,             \
-           place_kernels),                                                                         \
-      POOL("aten::max_pool" #DIM "d_with_indices.out", NULL, DIM | MAX | PLACES, 9, place_kernels)
+      PLACES_OF("aten.max_pool" #DIM "d_with_indices.default", DIM, 7, words_##DIM),               \
+      PLACES_OF("aten::max_pool" #DIM "d_with_indices.out", DIM, 9, words_##DIM##_out)
 #define ADAPTIVE_MEANS(DIM)                                                                        \
   POOL("aten._adaptive_avg_pool" #DIM "d.default", "aten::_adaptive_avg_pool" #DIM "d.out",        \
        DIM | MEAN | ADAPTIVE, 3, adaptive_mean_kernels)

@@ -1,4 +1,5 @@
 /* Elements replaced or added where several index tensors, or a mask, say. */
+#include "ops/compound/expand.h"
 #include "ops/halves/halves.h"
 #include "ops/indices/indices.h"
 #include "ops/places/places.h"
@@ -95,10 +96,24 @@ static sconce_status emit(struct plan *p, const struct node *n) {
   return scatter_emit(p, n, &s);
 }
 
+static bool adds_bytes(const struct expansion *x) {
+  int64_t accumulate;
+  sconce_error quiet = {0};
+  const struct expansion asks = {x->g, x->index, x->args, x->n_args, &quiet};
+  return expand_int(&asks, ACCUMULATE, &accumulate) == SCONCE_OK && accumulate &&
+         expand_gives_bytes(x);
+}
+
+static bool expands(const struct expansion *x) { return places_tell_values(x) || adds_bytes(x); }
+
+static sconce_status expand(const struct expansion *x) {
+  return places_tell_values(x) ? places_index_put(x)
+                               : expand_wide(x, "aten.index_put.default", VK_INT32);
+}
+
 const struct op ops_index_put[] = {
     {"aten.index_put.default", shape, emit, prepare, .also = "aten::index_put.out aten::index_put_",
-     .expand = places_index_put, .expands = places_tell_values, .n_args = ARGS,
-     .flags = OP_SELF_WORDS,
+     .expand = expand, .expands = expands, .n_args = ARGS, .flags = OP_SELF_WORDS,
      .tables = TABLES(indices_kernels, SCATTER_REPLACE_TABLES, scatter_puts, SCATTER_ADD_TABLES)},
     {0},
 };

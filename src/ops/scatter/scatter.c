@@ -1,6 +1,7 @@
 /* Elements of a tensor replaced by others, or with others added, where an index tensor says. Of
  * several for one place the last counts. */
 #include "ops/scatter/scatter.h"
+#include "ops/compound/expand.h"
 #include "ops/halves/halves.h"
 #include "ops/strides/strides.h"
 
@@ -126,6 +127,9 @@ static sconce_status emit(struct plan *p, const struct node *n) {
   return scatter_emit(p, n, &s);
 }
 
+/* Sums of bytes wrap around, those of booleans are whether one is true. */
+EXPAND_WIDE(add_words, "aten.scatter_add.default", VK_INT32)
+
 #define SCATTER(NAME, ALSO, CODE, ...)                                                             \
   {NAME,         shape,        emit,           prepare,                                            \
    .also = ALSO, .code = CODE, .n_args = ARGS, .tables = TABLES(__VA_ARGS__)}
@@ -134,6 +138,8 @@ const struct op ops_scatter[] = {
     SCATTER("aten.scatter.src", "aten::scatter.src_out et_vk.scatter_src_unique.default",
             SCATTER_REPLACE, SCATTER_REPLACE_TABLES),
     SCATTER("aten.scatter.value", "aten::scatter.value_out", SCATTER_VALUE, SCATTER_REPLACE_TABLES),
-    SCATTER("aten.scatter_add.default", "aten::scatter_add.out", SCATTER_ADD, SCATTER_ADD_TABLES),
+    {"aten.scatter_add.default", shape, emit, prepare, add_words, expand_gives_bytes,
+     .also = "aten::scatter_add.out", .code = SCATTER_ADD, .n_args = ARGS,
+     .tables = TABLES(SCATTER_ADD_TABLES)},
     {0},
 };

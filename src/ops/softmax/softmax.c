@@ -1,6 +1,7 @@
 /* Softmax and its logarithm along one dim, in two steps: what lines have in common (of long lines
  * what their parts have, then the lines), then elements.
  * A thread of the second owns whole words also where a word holds the ends of two lines. */
+#include "ops/compound/expand.h"
 #include "ops/parts/parts.h"
 
 #include "graph/op.h"
@@ -45,7 +46,7 @@ static const struct kernel log_kernels[] = {
     {0},
 };
 
-/* [x, dim, half_to_float, out] */
+/* [x, dim, half_to_float, out]; out says the same as half_to_float. */
 static sconce_status lines_of(struct plan *p, const struct node *n, const uint32_t *dims,
                               struct problem *q) {
   const struct tensor *x, *y = out_tensor(p, n);
@@ -107,17 +108,22 @@ static sconce_status emit(struct plan *p, const struct node *n) {
                   OPERANDS({arg_id(n, 0)}, {n->extra[0]}, {out_id(n)}));
 }
 
-#define SOFTMAX(NAME, PORTABLE, TABLE)                                                             \
+EXPAND_WIDE(wide, "aten._softmax.default", VK_FLOAT32)
+EXPAND_WIDE(wide_log, "aten._log_softmax.default", VK_FLOAT32)
+
+#define SOFTMAX(NAME, PORTABLE, EXPAND, TABLE)                                                     \
   {NAME,                                                                                           \
    shape_same,                                                                                     \
    emit,                                                                                           \
    prepare,                                                                                        \
+   EXPAND,                                                                                         \
+   expand_mixes_floats,                                                                            \
    .also = PORTABLE,                                                                               \
    .n_args = 4,                                                                                    \
    .tables = TABLES(stats_kernels, join_kernels, TABLE)}
 
 const struct op ops_softmax[] = {
-    SOFTMAX("aten._softmax.default", "aten::_softmax.out", plain_kernels),
-    SOFTMAX("aten._log_softmax.default", "aten::_log_softmax.out", log_kernels),
+    SOFTMAX("aten._softmax.default", "aten::_softmax.out", wide, plain_kernels),
+    SOFTMAX("aten._log_softmax.default", "aten::_log_softmax.out", wide_log, log_kernels),
     {0},
 };

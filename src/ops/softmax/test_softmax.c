@@ -105,6 +105,28 @@ static void infinities(void) {
   op_end(&t);
 }
 
+/* half_to_float: sums and results in 32 bits. */
+static void halves_to_floats(void) {
+  static const char *const names[] = {"aten._softmax.default", "aten::_log_softmax.out"};
+  static const double values[] = {0.5, 8, -3, 8.5};
+  for (int log_of = 0; log_of < 2; log_of++) {
+    struct op_test t;
+    sconce_error err = {0};
+    op_begin(&t);
+    uint32_t x = op_input(&t, VK_FLOAT16, DIMS(4)), y = op_output(&t, VK_FLOAT32, DIMS(4));
+    op_node(&t, names[log_of], IDS(x, op_int(&t, 0), op_bool(&t, true), y));
+    CHECK_OK(op_load(&t, NULL, &err), err);
+    op_set(&t, x, DIMS(4), values);
+    CHECK_OK(op_run(&t, &err), err);
+    double sum = 0, want[4];
+    uint64_t n;
+    for (int i = 0; i < 4; i++) sum += exp(values[i]);
+    for (int i = 0; i < 4; i++) want[i] = log_of ? values[i] - log(sum) : exp(values[i]) / sum;
+    test_close(op_get(&t, y, &n), want, 4, 2e-6, 2e-6, names[log_of]);
+    op_end(&t);
+  }
+}
+
 static void refuses(void) {
   struct op_test t;
   sconce_error err = {0};
@@ -116,5 +138,5 @@ static void refuses(void) {
   op_end(&t);
 }
 
-const struct test suite_softmax[] = {
-    TEST(every_dim), TEST(millions), TEST(infinities), TEST(refuses), {0}};
+const struct test suite_softmax[] = {TEST(every_dim),        TEST(millions), TEST(infinities),
+                                     TEST(halves_to_floats), TEST(refuses),  {0}};

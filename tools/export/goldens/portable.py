@@ -7,7 +7,7 @@ from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPas
 from torch.export import Dim
 
 from .elementwise import SPECIAL, UNARY_TOL, halves, nonzero
-from .form import BOOL, F16, F32, I32, I64, Form, bools, ints, over, rand, word
+from .form import BOOL, F16, F32, I8, I32, I64, U8, Form, bools, ints, over, rand, word
 
 aten = torch.ops.aten
 NEAR = (1e-4, 1e-5)
@@ -338,6 +338,20 @@ def indexing():
             yield outside(f"{short}_{word(dtype)}", {label: function}, [(table(5, 3), unique, table(2, 3))], small=dtype == F32)
     yield outside("index_mask", {"aten::index.Tensor_out": lambda x, m: aten.index.Tensor(x, [m])},
                   [(rand(5, 3), torch.tensor([True, False, True, True, False]))])
+    for dtype in (U8, I8, BOOL):  # sums wrap around; those of booleans are whether one is true
+        table = lambda *shape: (bools(*shape) if dtype == BOOL else ints(-128, 127, *shape).to(dtype))
+        adds = {
+            "aten::scatter_add.out": lambda x, y, i, p: torch.scatter_add(x, 0, i, y),
+            "aten::index_put.out add": lambda x, y, i, p: aten.index_put(x, [i[:, 0]], y, True),
+            "aten::index_put.out mask": lambda x, y, i, p: aten.index_put(x, [i > 2], x[i > 2], True),
+        }
+        others = {
+            "aten::mm.out": lambda x, y, i, p: x.mm(y),
+            "aten::bmm.out": lambda x, y, i, p: p.bmm(p),
+            "aten::addmm.out": lambda x, y, i, p: torch.addmm(x, x, y),
+            "aten::max_pool2d_with_indices.out": lambda x, y, i, p: F.max_pool2d(p, 3, 2, 1, return_indices=True),
+        }
+        yield outside(f"bytes_{word(dtype)}", adds if dtype == BOOL else adds | others, [(table(4, 4), table(4, 4), ints(0, 3, 4, 4), table(2, 4, 4))])
     yield outside("embedding", {"aten::embedding.out": lambda w, i: F.embedding(i, w)}, over((4, 1, 9, 2, 7), lambda k: (rand(11, 5), ints(0, 10, 2, k))),
                   dynamic=(None, {1: n}))
     yield outside("repeat_interleave", {"aten::repeat_interleave.Tensor_out": lambda r: aten.repeat_interleave.Tensor(r, output_size=6)},
@@ -408,7 +422,16 @@ def dense():
     yield whole("dropout", {"aten::native_dropout.out": lambda x: aten.native_dropout(x, 0.5, False)}, [(rand(3, 4),)])
     yield outside("cdist", {"aten::_cdist_forward.out": lambda x, y: aten._cdist_forward(x, y, 2.0, None)}, [(rand(2, 4, 3), rand(2, 5, 3))], tol=NEAR)
     yield outside("pdist", {"aten::_pdist_forward.out": lambda x: aten._pdist_forward(x, 2.0)}, [(rand(5, 3),)], tol=NEAR)
+    mixed = {  # halves with floats of the model's own
+        "aten::native_layer_norm.out": lambda x, w, b: aten.native_layer_norm(x, [6], w, b, 1e-5)[0],
+        "aten::native_group_norm.out": lambda x, w, b: aten.native_group_norm(x, w, b, 2, 6, 6, 3, 1e-5)[0],
+        "aten::_native_batch_norm_legit_no_training.out":
+            lambda x, w, b: aten._native_batch_norm_legit_no_training(x, w, b, b, w.abs(), 0.1, 1e-5)[0],
+    }
+    yield outside("mixed_norms", mixed, [(rand(2, 6, 6, dtype=F16), rand(6), rand(6))], tol=(2e-3, 2e-3))
     yield whole("glu", {"aten::glu.out": lambda x: aten.glu(x, -1)}, [(rand(3, 6),)])
+    half = Dim("half", min=1, max=5)
+    yield whole("live_glu", {"aten::glu.out": lambda x: aten.glu(x, 0)}, over((2, 1, 5, 3, 4), lambda k: (rand(2 * k, 3),)), dynamic=({0: 2 * half},))
     pools = {
         "aten::avg_pool2d.out": lambda x: F.avg_pool2d(x, 3, 2, 1),
         "aten::max_pool2d_with_indices.out": lambda x: F.max_pool2d(x, 2, return_indices=True),
