@@ -1,5 +1,10 @@
 // What follows a product: alpha, beta · bias, an activation, a residual; and columns of y from n on.
 // The kernel binds bias, rest and y, and n counts from p.first.
+// p.act, as enum product_act counts.
+const RELU = 1u;
+const GELU = 2u;
+const GELU_TANH = 3u;
+const SILU = 4u;
 fn bias_at(m: u32, n: u32) -> f32 {
   let at = m * p.bias_m + (p.first + min(n, p.n - 1u)) * p.bias_n;
   return either_get(bias[either_word(at, p.bias - 1u)], at, p.bias - 1u);
@@ -19,10 +24,10 @@ fn linear_end(b: u32, m: u32, n: u32, sum: vec4<f32>) -> vec4<f32> {
     v += p.beta * vec4<f32>(bias_at(m, n), bias_at(m, n + 1u), bias_at(m, n + 2u), bias_at(m, n + 3u));
   }
   switch (p.act) {
-    case 1u: { v = relu(v); }
-    case 2u: { v = gelu(v); }
-    case 3u: { v = gelu_tanh(v); }
-    case 4u: { v *= sigmoid(v); }
+    case RELU: { v = relu(v); }
+    case GELU: { v = gelu(v); }
+    case GELU_TANH: { v = gelu_tanh(v); }
+    case SILU: { v *= sigmoid(v); }
     default: {}
   }
   if (p.rest != 0u) {

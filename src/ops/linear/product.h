@@ -7,6 +7,7 @@
 
 #include "linear_params.wgsl.h"
 
+/* As linear_end.wgsl counts them. */
 enum product_act { ACT_NONE, ACT_RELU, ACT_GELU, ACT_GELU_TANH, ACT_SILU };
 
 struct product {

@@ -25,14 +25,18 @@ struct Params {
 
 const ELEMS = 32u / BITS;
 const NOWHERE = 0xffffffffu;
+// p.edge, as enum move_edge counts.
+const REFLECTED = 1u;
+const NEAREST = 2u;
+const AGAIN = 3u; // round again
 
 // Where a coordinate outside 0 … size - 1 (modulo 2^32) leads to.
 fn beyond(c: u32, size: u32) -> u32 {
   let before = bitcast<i32>(c) < 0;
   switch (p.edge) {
-    case 1u: { return select(2u * (size - 1u) - c, 0u - c, before); } // reflected
-    case 2u: { return select(size - 1u, 0u, before); }                // the nearest
-    case 3u: { return select(c - size, c + size, before); }           // round again
+    case REFLECTED: { return select(2u * (size - 1u) - c, 0u - c, before); }
+    case NEAREST: { return select(size - 1u, 0u, before); }
+    case AGAIN: { return select(c - size, c + size, before); }
     default: { return c; }
   }
 }

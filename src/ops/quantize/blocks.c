@@ -14,10 +14,13 @@ const struct places *places_of(const struct node *n) {
   return &places[n->op->code];
 }
 
-uint32_t zero_storage(enum vk_dtype dtype) {
-  static const uint32_t storages[] = {
-      [VK_INT8] = 1, [VK_UINT8] = 2, [VK_INT32] = 3, [VK_FLOAT16] = 4, [VK_FLOAT32] = 5};
-  return dtype < sizeof storages / sizeof *storages ? storages[dtype] : 0;
+enum zero_storage zero_storage(enum vk_dtype dtype) {
+  static const enum zero_storage storages[] = {[VK_INT8] = ZEROS_I8,
+                                               [VK_UINT8] = ZEROS_U8,
+                                               [VK_INT32] = ZEROS_I32,
+                                               [VK_FLOAT16] = ZEROS_F16,
+                                               [VK_FLOAT32] = ZEROS_F32};
+  return dtype < sizeof storages / sizeof *storages ? storages[dtype] : ZEROS_NONE;
 }
 
 static void push(struct nest *nest, uint64_t size, uint32_t step) {
@@ -105,14 +108,14 @@ static uint64_t scales_of(const struct nest *nest) {
 
 static sconce_status zeros_of(struct plan *p, const struct node *n, uint64_t numel,
                               uint32_t *storage) {
-  *storage = 0;
+  *storage = ZEROS_NONE;
   if (arg_is_null(p, n, places_of(n)->zero)) return SCONCE_OK;
   const struct tensor *zero;
   TRY(arg_tensor(p, n, places_of(n)->zero, &zero));
   char text[120];
   if (tensor_numel(zero) == 0) return SCONCE_OK; /* torchao's way to say none */
   *storage = zero_storage(zero->dtype);
-  if (*storage == 0)
+  if (*storage == ZEROS_NONE)
     return fail(p->err, SCONCE_UNSUPPORTED, "zero points of %s", vk_dtype_name(zero->dtype));
   if (tensor_numel(zero) != numel)
     return fail(p->err, SCONCE_BAD_GRAPH, "zero points %s for %" PRIu64 " blocks",

@@ -23,7 +23,8 @@ const struct places *places_of(const struct node *n);
 /* All that the kernels for blocks are told about n's scales and zero points, checked. */
 SCONCE_CHECK sconce_status blocks_of(struct plan *p, const struct node *n, const struct tensor *x,
                                      struct blocks_params *u);
-/* How kernels are told in what zero points are stored: see blocks.wgsl. 0: they cannot be. */
-uint32_t zero_storage(enum vk_dtype dtype);
+/* In what zero points are stored, as zero_storage.wgsl counts. */
+enum zero_storage { ZEROS_NONE, ZEROS_I8, ZEROS_U8, ZEROS_I32, ZEROS_F16, ZEROS_F32 };
+enum zero_storage zero_storage(enum vk_dtype dtype); /* ZEROS_NONE: they cannot be */
 
 #endif

@@ -1,4 +1,5 @@
-// Scales and zero points of elements in blocks; `scales`, `zeros` and `p` (blocks_params) are the shader's.
+// Scales and zero points of elements in blocks; `scales`, `zeros` and `p` (blocks_params) are the shader's,
+// which has zero_storage too.
 fn block_of(i: u32) -> u32 {
   var rest = p.first + min(i, p.n - 1u);
   var block = 0u;
@@ -14,11 +15,11 @@ fn block_scale(block: u32) -> f32 {
 }
 fn block_zero(block: u32) -> f32 {
   switch (p.zeros) {
-    case 1u: { return f32(extractBits(bitcast<i32>(zeros[block / 4u]), 8u * (block % 4u), 8u)); }
-    case 2u: { return f32(extractBits(zeros[block / 4u], 8u * (block % 4u), 8u)); }
-    case 3u: { return f32(bitcast<i32>(zeros[block])); }
-    case 4u: { return unpack2x16float(zeros[block / 2u])[block % 2u]; }
-    case 5u: { return bitcast<f32>(zeros[block]); }
+    case ZEROS_I8: { return f32(extractBits(bitcast<i32>(zeros[block / 4u]), 8u * (block % 4u), 8u)); }
+    case ZEROS_U8: { return f32(extractBits(zeros[block / 4u], 8u * (block % 4u), 8u)); }
+    case ZEROS_I32: { return f32(bitcast<i32>(zeros[block])); }
+    case ZEROS_F16: { return unpack2x16float(zeros[block / 2u])[block % 2u]; }
+    case ZEROS_F32: { return bitcast<f32>(zeros[block]); }
     default: { return 0.0; } // there are none
   }
 }

@@ -4,7 +4,7 @@ struct Params {
   first: u32,
   rank: u32,  // loops, outermost first; innermost last
   half: u32,  // scales of 2 bytes
-  zeros: u32, // how zero points are stored: see block_zero
+  zeros: u32, // how zero points are stored: see zero_storage
   late: u32,  // 1: the zero point is added before rounding
   low: f32,
   high: f32,

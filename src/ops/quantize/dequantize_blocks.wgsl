@@ -1,6 +1,6 @@
 // y = (x − zero) · scale, with the zero point and the scale of each element's block.
 // One thread per four elements.
-// uses: grid either blocks blocks_params
+// uses: grid either blocks zero_storage blocks_params
 override WG: u32 = 64u;
 @group(0) @binding(0) var<storage, read>       x: array<Quad>;
 @group(0) @binding(1) var<storage, read>       scales: array<u32>; // (blocks)

@@ -34,6 +34,7 @@ static const struct kernel range_rows[] = {
 /* ---- arguments ------------------------------------------------------------------------------- */
 
 /* As in qparams.wgsl. */
+/* As qparams.wgsl counts them. */
 enum rule { ASYMMETRIC, SYMMETRIC, UNCLIPPED, ROW_SYMMETRIC, ROW_ASYMMETRIC };
 
 /* Which arguments there are: [x, low, high, eps, dtype, …], [x, dtype, …],

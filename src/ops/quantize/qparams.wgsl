@@ -1,7 +1,13 @@
 // A scale and a zero point for each block of x from its range, with zero exactly representable.
 // A workgroup takes four blocks, 64 threads each, because four zero points make a word.
-// uses: grid exact_divide block_range qparams_params
+// uses: grid exact_divide block_range zero_storage qparams_params
 const WG = 256u;
+// p.rule, as enum rule counts.
+const ASYMMETRIC = 0u;
+const SYMMETRIC = 1u;
+const UNCLIPPED = 2u;      // symmetric, and nothing is cut off
+const ROW_SYMMETRIC = 3u;  // the least is that of the range
+const ROW_ASYMMETRIC = 4u; // from the end of the range that is off by less
 const PARTS = false; // x holds ranges of parts of blocks, (m, parts, 2)
 @group(0) @binding(0) var<storage, read>       x: array<u32>;
 @group(0) @binding(1) var<storage, read_write> scales: array<u32>; // (m)
@@ -31,14 +37,14 @@ fn half_of(v: f32) -> f32 {
 fn scale_of(found: vec2<f32>) -> f32 {
   var scale: f32;
   switch (p.rule) {
-    case 1u: { // symmetric
+    case SYMMETRIC: {
       scale = max(exact_divide(max(found.x, found.y), (p.high - p.low) * 0.5), p.eps);
     }
-    case 2u: { // symmetric, and nothing is cut off
+    case UNCLIPPED: {
       let below = select(0.0, exact_divide(found.x, -p.low), p.low < 0.0);
       scale = max(max(below, exact_divide(found.y, p.high)), p.eps);
     }
-    case 3u: { // symmetric, the least is that of the range
+    case ROW_SYMMETRIC: {
       scale = exact_divide(max(max(found.x, found.y), p.eps), p.high);
     }
     default: {
@@ -55,10 +61,10 @@ fn zero_of(found: vec2<f32>, scale: f32) -> f32 {
   let low = exact_divide(-found.x, scale);
   let high = exact_divide(found.y, scale);
   switch (p.rule) {
-    case 0u: {
+    case ASYMMETRIC: {
       return clamp(p.low - round(low), p.low, p.high);
     }
-    case 4u: { // from the end of the range that is off by less
+    case ROW_ASYMMETRIC: {
       let by_low = (p.low + low) + (p.high + high) > 0.0;
       return round(clamp(select(p.high - high, p.low - low, by_low), p.low, p.high));
     }
@@ -72,9 +78,9 @@ fn put_zeros(first: u32, zero: vec4<f32>) {
   let bytes = vec4<u32>(vec4<i32>(zero)) & vec4<u32>(255u);
   for (var i = 0u; i < 4u && first + i < p.m; i++) {
     switch (p.zeros) {
-      case 3u: { zeros[first + i] = bitcast<u32>(i32(zero[i])); }
-      case 5u: { zeros[first + i] = bitcast<u32>(zero[i]); }
-      case 4u: {
+      case ZEROS_I32: { zeros[first + i] = bitcast<u32>(i32(zero[i])); }
+      case ZEROS_F32: { zeros[first + i] = bitcast<u32>(zero[i]); }
+      case ZEROS_F16: {
         if (i % 2u == 0u) {
           zeros[(first + i) / 2u] = pack2x16float(vec2<f32>(zero[i], zero[i + 1u]));
         }

@@ -4,9 +4,9 @@ struct Params {
   m: u32,     // blocks
   k: u32,     // elements of a block
   parts: u32, // of a block, if its range was found in parts
-  rule: u32,  // how the parameters follow from the range: see params_of
+  rule: u32,  // how the parameters follow from the range: see qparams
   half: u32,  // scales of 2 bytes
-  zeros: u32, // how zero points are stored: see block_zero
+  zeros: u32, // how zero points are stored: see zero_storage
   outer: u32, // loops, outermost first
   inner: u32,
   low: f32,

@@ -1,7 +1,7 @@
 // y as in quantize, with the scale and the zero point of each element's block:
 //   late: clamp(round(x / scale + zero)), else clamp(round(x / scale) + zero).
 // x / scale is x times the rounded inverse, as PyTorch has it. One thread per four elements.
-// uses: grid not_a_number either exact_divide blocks blocks_params
+// uses: grid not_a_number either exact_divide blocks zero_storage blocks_params
 override WG: u32 = 64u;
 @group(0) @binding(0) var<storage, read>       x: array<Quad>;
 @group(0) @binding(1) var<storage, read>       scales: array<u32>; // (blocks)
