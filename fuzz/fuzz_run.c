@@ -92,9 +92,8 @@ static void run(sconce_device *device, const uint8_t *data, size_t size, double 
   sconce_model *model = NULL;
   sconce_method *method = NULL;
   sconce_state *state = NULL;
-  const sconce_model_desc desc = {.program = {.data = data, .size = size},
-                                  .max_nodes = NODES,
-                                  .max_device_bytes = DEVICE_MAX};
+  const sconce_model_desc desc = {
+      .program = {.data = data, .size = size}, .max_nodes = NODES, .max_device_bytes = DEVICE_MAX};
   out->n = out->n_numbers = 0;
   sconce_status status = sconce_model_open(&model, device, &desc, &err);
   if (status == SCONCE_OK) status = sconce_method_open(&method, model, NULL, &err);

@@ -103,10 +103,10 @@ SCONCE_CHECK sconce_status gpu_clear(struct gpu_buffer *buffer, sconce_error *er
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-/* A software device: its kernels for prompts of 32 to 2,048 rows are three quarters of what there is
- * to compile, and a prompt needs some of them. On lavapipe all of them take 0.4 s with two cores,
- * those of a token 0.1; where workgroup memory is cleared, as a browser does, SwiftShader unrolls
- * that, and one took 18 s. */
+/* A software device: its kernels for prompts of 32 to 2,048 rows are three quarters of what there
+ * is to compile, and a prompt needs some of them. On lavapipe all of them take 0.4 s with two
+ * cores, those of a token 0.1; where workgroup memory is cleared, as a browser does, SwiftShader
+ * unrolls that, and one took 18 s. */
 bool gpu_compiles_slowly(const struct gpu *gpu);
 /* From the cache, or compiled: one pipeline per distinct row, kept until the device is closed. */
 SCONCE_CHECK sconce_status gpu_kernel_get(struct gpu *gpu, const struct kernel *row,

@@ -47,11 +47,11 @@ struct load {
   uint32_t n, at, part;
   uint64_t part_done; /* bytes of the part at hand */
   uint64_t bytes_done, bytes_all;
-  struct held held;            /* source of a part that is laid out anew */
-  struct room { /* grows to the largest part's */
+  struct held held; /* source of a part that is laid out anew */
+  struct room {     /* grows to the largest part's */
     uint8_t *bytes;
     size_t size;
-  } source, laid_out; /* a part's bytes, and PACK_MOST of them in its layout */
+  } source, laid_out;          /* a part's bytes, and PACK_MOST of them in its layout */
   struct gpu_fence *fences[4]; /* submits whose writes the driver may still hold, oldest first */
   uint32_t n_fences;
   uint64_t unsent; /* bytes written since the last submit */

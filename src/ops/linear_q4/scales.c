@@ -19,7 +19,8 @@ static uint64_t size(const struct unpacked *from) {
   return numel_of(from) * vk_dtype_size(from->dtype);
 }
 
-/* The result's row r, columns [c, to), of elements of so many bytes; a constant makes each a move. */
+/* The result's row r, columns [c, to), of elements of so many bytes; a constant makes each a move.
+ */
 static inline void fill_row(const struct unpacked *from, uint64_t rows, uint64_t r, uint64_t c,
                             uint64_t to, uint32_t bytes, uint8_t *out) {
   const uint8_t *at = from->bytes + (c * rows + r) * bytes;
