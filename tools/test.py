@@ -63,7 +63,7 @@ def configurations(mode):
         # What repeats whole models is left to lavapipe, ten times as fast, and to --all.
         models = (
             *("measure/", "fusion/a_language", "tokens/", "piece/cut", "piece/a_prompt", "state/eight"),
-            *("session_ahead/any", "session_ahead/other", "session_ahead/a_lost", "session/a_story"),
+            *("session_ahead/any", "session_ahead/other", "session_lost/", "session/a_story"),
             *("session/a_saved", "session/parts", "session/nothing"),
         )
         skips = {
@@ -78,7 +78,7 @@ def configurations(mode):
     flags = {name: [f for text in skips.get(name, ()) for f in ("--skip", text)] for name, _ in runs}
     runs = [(name.strip(), env, flags[name]) for name, env in runs] + [swapped]
     if mode == "all":  # at every step of load, prompt and choice; the other runs take some
-        lost = ("--filter", "session_ahead/a_")
+        lost = ("--filter", "session_lost/")
         every = {"SCONCE_LOSE": "every"}
         runs += [("lavapipe, lost at every step", {**lvp, **every}, lost)]
         runs += [("Dawn on SwiftShader, lost at every step", {**dawn, **every}, lost)]

@@ -225,6 +225,7 @@ static void *let_in(void *user, void *block, size_t old_size, size_t size) {
   free(block);
   return NULL;
 }
+#endif
 
 static void a_second_thread_is_told(void) {
   sconce_error err = {0};

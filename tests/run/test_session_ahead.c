@@ -1,79 +1,13 @@
 /* Sessions whose device works ahead, against others that choose and append: a small model with
  * caches made with the writer, where a step costs little. */
-#include "gpu.h"
+#include "ahead_fixture.h"
 #include "tiny_vocab.h"
 
-#include "base/os.h"
 #include "run/device.h"
 #include "sconce_dev.h"
 #include "sconce_llm.h"
 #include "system.h"
 #include "write/write.h"
-
-enum { VOCAB = 40, HEADS = 2, DIM = 4, WIDTH = HEADS * DIM, CONTEXT = 48, CHUNK = 6 };
-
-/* ---- the model ------------------------------------------------------------------------------- */
-
-static int32_t table(struct write_vk *g, struct arena *arena, uint64_t seed, float loud,
-                     int32_t rows) {
-  float *data = arena_new(arena, float, (size_t)rows *WIDTH);
-  for (int32_t i = 0; i < rows * WIDTH; i++) data[i] = loud * test_random_float(&seed);
-  int32_t bytes = write_vk_inline(g, write_bytes(data, (size_t)rows * WIDTH * sizeof *data));
-  return write_vk_constant(g, VK_FLOAT32, DIM_LIST(rows, WIDTH), bytes);
-}
-
-static int32_t cache(struct write_vk *g, struct arena *arena) {
-  const size_t size = (size_t)CONTEXT * WIDTH * sizeof(float);
-  int32_t bytes = write_vk_inline(g, write_bytes(arena_new(arena, uint8_t, size), size));
-  return write_vk_constant(g, VK_FLOAT32, DIM_LIST(1, CONTEXT, HEADS, DIM), bytes);
-}
-
-/* logits = attention(x, x, x) · Wᵀ, where x is the row of each id plus that of its call's first
- * position. */
-static sconce_status build(struct arena *arena, struct span *out, sconce_error *err) {
-  struct write_vk g;
-  struct write_blob graph, file;
-  write_vk_init(&g, arena);
-  int32_t ids = write_vk_tensor(&g, VK_INT32, DIM_LIST(1, CHUNK));
-  int32_t position = write_vk_tensor(&g, VK_INT32, DIM_LIST(1));
-  int32_t null = write_vk_value(&g, literal_null()), zero = write_vk_value(&g, literal_int(0));
-  int32_t start = write_vk_value(&g, literal_symint(0));
-  int32_t x = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(1, CHUNK, WIDTH));
-  int32_t heads = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(1, CHUNK, HEADS, DIM));
-  int32_t mixed = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(1, CHUNK, HEADS, DIM));
-  int32_t flat = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(1, CHUNK, WIDTH));
-  int32_t both = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(1, CHUNK, WIDTH));
-  int32_t logits = write_vk_tensor(&g, VK_FLOAT32, DIM_LIST(1, CHUNK, VOCAB));
-  int32_t by_head = write_vk_value(&g, literal_ints((int64_t[]){1, -1, HEADS, DIM}, 4));
-  int32_t by_row = write_vk_value(&g, literal_ints((int64_t[]){1, -1, WIDTH}, 3));
-  write_vk_call(&g, "et_vk.select_as_symint.default", ID_LIST(position, zero, zero, start));
-  write_vk_call(&g, "aten.embedding.default",
-                ID_LIST(table(&g, arena, 1, 2, VOCAB), ids, null, null, null, x));
-  write_vk_call(&g, "aten.view_copy.default", ID_LIST(x, by_head, heads));
-  write_vk_call(&g, "sdpa_with_kv_cache.default",
-                ID_LIST(heads, heads, heads, cache(&g, arena), cache(&g, arena), start,
-                        write_vk_value(&g, literal_int(1)), null, zero,
-                        write_vk_value(&g, literal_bool(true)), null, mixed));
-  write_vk_call(&g, "aten.view_copy.default", ID_LIST(mixed, by_row, flat));
-  write_vk_call(&g, "aten.add.Tensor",
-                ID_LIST(flat, x, write_vk_value(&g, literal_double(0.25)), both));
-  write_vk_call(&g, "aten.linear.default",
-                ID_LIST(both, table(&g, arena, 2, 3, VOCAB), null, logits));
-  write_vk_inputs(&g, ID_LIST(ids, position));
-  write_vk_outputs(&g, ID_LIST(logits));
-  TRY(write_vk_finish(&g, &graph, err));
-  static const int32_t rows[] = {1, CHUNK, VOCAB}, one[] = {1};
-  struct write_pte_tensor io[] = {
-      {.scalar_type = SCALAR_LONG, .dynamism = PTE_DYNAMIC_BOUND, .sizes = rows, .rank = 2},
-      {.scalar_type = SCALAR_LONG, .sizes = one, .rank = 1},
-      {.scalar_type = SCALAR_FLOAT, .dynamism = PTE_DYNAMIC_BOUND, .sizes = rows, .rank = 3}};
-  struct write_pte w;
-  write_pte_init(&w, arena);
-  write_pte_delegated(&w, "forward", &graph, io, 2, 1);
-  write_pte_constant_method(&w, "get_max_seq_len", (struct literal[]){literal_int(CONTEXT)}, 1);
-  TRY(write_pte_finish(&w, &file, err));
-  return write_blob_to_memory(&file, arena, out, err);
-}
 
 /* The file gives all logits. A call that wants fewer rows has only those computed, and they are the
  * same. */
@@ -116,64 +50,6 @@ static void only_the_rows_that_are_wanted(void) {
   sconce_model_close(model);
   sconce_device_close(device);
   arena_free(&arena);
-}
-
-/* ---- two sessions ---------------------------------------------------------------------------- */
-
-enum { PLAIN, AHEAD };
-struct pair {
-  struct arena arena;
-  sconce_device *device;
-  sconce_model *model;
-  sconce_method *method;
-  sconce_session *session[2];
-  bool host_chooses, recovers; /* of the sessions that are opened */
-  sconce_lookup lookup;
-};
-
-static void open_sessions(struct pair *p, const sconce_sampler_desc *sampler) {
-  sconce_error err = {0};
-  for (int i = 0; i < 2 && p->method; i++) {
-    sconce_session_close(p->session[i]);
-    p->session[i] = NULL;
-    sconce_session_desc desc = {.model = p->model,
-                                .sampler = *sampler,
-                                .host_chooses = p->host_chooses,
-                                .lookup = p->lookup,
-                                .recovers = p->recovers};
-    CHECK_OK(sconce_session_open(&p->session[i], &desc, &err), err);
-  }
-}
-
-static bool open_pair(struct pair *p, const sconce_sampler_desc *sampler) {
-  sconce_error err = {0};
-  struct span file = {0};
-  *p = (struct pair){0};
-  arena_init(&p->arena, NULL);
-  CHECK_OK(build(&p->arena, &file, &err), err);
-  CHECK_OK(sconce_device_open(&p->device, NULL, &err), err);
-  sconce_model_desc desc = {.program = {.data = file.data, .size = file.size}};
-  if (p->device) p->device->piece_ns = UINT64_MAX / 4; /* as many submits each time */
-  if (p->device) CHECK_OK(sconce_model_open(&p->model, p->device, &desc, &err), err);
-  if (p->model) CHECK_OK(sconce_method_open(&p->method, p->model, NULL, &err), err);
-  if (p->method) {
-    CHECK(sconce_method_describe(p->method)->can_draw);
-    open_sessions(p, sampler);
-  }
-  return p->session[0] && p->session[1];
-}
-
-static void close_pair(struct pair *p) {
-  for (int i = 0; i < 2; i++) sconce_session_close(p->session[i]);
-  sconce_method_close(p->method);
-  sconce_model_close(p->model);
-  if (p->device) {
-    CHECK_EQ(gpu_stats(p->device->gpu)->buffers, 0);
-    CHECK_EQ(gpu_stats(p->device->gpu)->groups, 0);
-    test_note_kernels(p->device->gpu);
-  }
-  sconce_device_close(p->device);
-  arena_free(&p->arena);
 }
 
 static uint32_t position(const struct pair *p) {
@@ -274,25 +150,10 @@ static void save_and_load(struct pair *p, uint32_t between) {
 
 /* ---- the same ids ---------------------------------------------------------------------------- */
 
-static const sconce_sampler_desc samplers[] = {
-    {.temperature = 0},
-    {.temperature = 2,
-     .seed = UINT64_C(0x123456789abcdef),
-     .top_k = 20,
-     .top_p = 0.9f,
-     .min_p = 0.05f},
-    {.temperature = 1, .seed = 3},
-    {.temperature = 0.7f, .seed = 4, .top_k = 5},
-    {.temperature = 1.3f, .seed = 5, .top_p = 0.8f},
-    {.temperature = 1, .seed = 6, .top_k = VOCAB + 1},
-};
-
 /* What a session does does not depend on the device: a slow one sees the first two. */
 static size_t n_samplers(void) {
   return test_gpu_is_slow() ? 2 : sizeof samplers / sizeof *samplers;
 }
-
-static const sconce_lookup lookups[] = {SCONCE_LOOKUP_OFF, SCONCE_LOOKUP_ALWAYS};
 
 static void next_is_choose_and_append(void) {
   struct pair p;
@@ -657,160 +518,6 @@ static void a_lost_device_fails_the_next(void) {
   close_pair(&p);
 }
 
-/* ---- a device that comes back ---------------------------------------------------------------- */
-
-enum { TOLD = 14 }; /* ids of each session */
-
-/* A prompt, choices, a turn of the other session in between, a rewind, a save. */
-static sconce_status tell(struct pair *p, int32_t out[2][TOLD], sconce_error *err) {
-  char path[TEST_PATH_MAX];
-  test_temporary(path, "");
-  sconce_status status = SCONCE_OK;
-  for (int k = 0; k < 2 && status == SCONCE_OK; k++)
-    status = sconce_session_prompt(p->session[k], (int32_t[]){1, 5, 2 + k}, 3, NULL, NULL, err);
-  for (int i = 0; i < TOLD && status == SCONCE_OK; i++)
-    for (int k = 0; k < 2 && status == SCONCE_OK; k++) {
-      sconce_choice c = {.id = -1};
-      if (i == 5) status = sconce_session_rewind(p->session[k], 5, err);
-      if (i == 8 && k == 1) status = sconce_session_save(p->session[k], path, err);
-      if (i == 11 && k == 1) status = sconce_session_load(p->session[k], path, err);
-      if (status == SCONCE_OK && (i == 5 || (i == 11 && k == 1)))
-        status = sconce_session_append(p->session[k], 3, err);
-      if (status == SCONCE_OK) status = sconce_session_next(p->session[k], &c, err);
-      out[k][i] = c.id;
-    }
-  remove(path);
-  return status;
-}
-
-/* SCONCE_LOSE=every, as `make test-all` has it in a run of its own: the device is lost at each step
- * and not at some. */
-static uint32_t stride(uint32_t some) {
-  char room[OS_ENV_MAX];
-  const char *how = os_env("SCONCE_LOSE", room, sizeof room);
-  return how && strcmp(how, "every") == 0 ? 1 : some;
-}
-
-/* Greedy text repeats itself, so that lookup has guesses. */
-static bool open_again(struct pair *p, bool recovers, sconce_lookup lookup) {
-  if (!open_pair(p, &samplers[1])) return false;
-  p->recovers = recovers;
-  p->lookup = lookup;
-  open_sessions(p, &samplers[lookup == SCONCE_LOOKUP_OFF]);
-  return p->session[1] != NULL;
-}
-
-/* Wherever the device is lost, the ids are those that they would have been. How many steps there
- * are depends a little on how long they take: a call is cut by time, and guesses are made where
- * they pay. So the last point may lie behind the end. */
-static void lose_and_recover(sconce_lookup lookup) {
-  enum { MANY = 1 << 20, POINTS = 10 };
-  struct pair p;
-  sconce_error err = {0};
-  int32_t want[2][TOLD], got[2][TOLD];
-  uint32_t steps = 0, tried = 0, lost = 0;
-  if (open_again(&p, false, lookup)) {
-    (void)gpu_lose_after(p.device->gpu, MANY);
-    CHECK_OK(tell(&p, want, &err), err);
-    steps = MANY - gpu_lose_after(p.device->gpu, 0);
-  }
-  close_pair(&p);
-  CHECK(steps > 40);
-  const uint32_t step = stride(test_gpu_is_slow() ? steps / 4 + 1 : steps / POINTS + 1);
-  for (uint32_t at = 1; at <= steps && !test_failed(); at += step) {
-    if (open_again(&p, true, lookup)) {
-      (void)gpu_lose_after(p.device->gpu, at);
-      CHECK_OK(tell(&p, got, &err), err);
-      CHECK_SAYS(memcmp(got, want, sizeof got) == 0, "lost at step %u of %u", at, steps);
-      const uint64_t losses = sconce_state_losses(sconce_session_state(p.session[0]));
-      CHECK(losses <= 1);
-      CHECK_EQ(sconce_state_losses(sconce_session_state(p.session[1])), losses);
-      lost += losses == 1;
-    }
-    tried++;
-    close_pair(&p);
-  }
-  if (!test_failed()) CHECK(lost >= tried / 2 && lost > 1);
-}
-
-static void a_lost_device_comes_back(void) {
-  for (int i = 0; i < 2; i++) lose_and_recover(lookups[i]);
-}
-
-/* The same while the method is being opened. */
-static void a_device_lost_while_loading_comes_back(void) {
-  struct pair p;
-  sconce_error err = {0};
-  int32_t want[2][TOLD], got[2][TOLD];
-  if (open_again(&p, false, SCONCE_LOOKUP_OFF)) CHECK_OK(tell(&p, want, &err), err);
-  close_pair(&p);
-  bool lost = true;
-  const uint32_t step = stride(test_gpu_is_slow() ? 20 : 5);
-  for (uint32_t at = 1; lost && at < 400 && !test_failed(); at += step) {
-    struct span file = {0};
-    p = (struct pair){.recovers = true};
-    arena_init(&p.arena, NULL);
-    CHECK_OK(build(&p.arena, &file, &err), err);
-    CHECK_OK(sconce_device_open(&p.device, NULL, &err), err);
-    sconce_model_desc desc = {.program = {.data = file.data, .size = file.size}};
-    if (p.device) CHECK_OK(sconce_model_open(&p.model, p.device, &desc, &err), err);
-    if (p.model) {
-      (void)gpu_lose_after(p.device->gpu, at);
-      sconce_status status = sconce_method_open(&p.method, p.model, NULL, &err);
-      lost = status == SCONCE_DEVICE_LOST;
-      if (lost) CHECK_OK(sconce_device_recover(p.device, &err), err);
-      if (lost) status = sconce_method_open(&p.method, p.model, NULL, &err);
-      CHECK_OK(status, err);
-    }
-    p.lookup = SCONCE_LOOKUP_OFF;
-    if (p.method) open_sessions(&p, &samplers[1]);
-    if (p.session[1]) CHECK_OK(tell(&p, got, &err), err);
-    CHECK_SAYS(memcmp(got, want, sizeof got) == 0, "lost at step %u of the load", at);
-    close_pair(&p);
-  }
-  CHECK(!lost); /* the last one was behind the load */
-}
-
-/* ---- …on another adapter --------------------------------------------------------------------- */
-
-/* The driver that was there when the device was lost is gone when it is opened again. */
-static void a_lost_device_comes_back_on_another_adapter(void) {
-  static const char *const drivers[2] = {"/usr/share/vulkan/icd.d/lvp_icd.x86_64.json",
-                                         "/usr/lib/chromium/vk_swiftshader_icd.json"};
-  static const char name[] = "VK_ICD_FILENAMES";
-  char room[OS_ENV_MAX];
-  const char *was = os_env(name, room, sizeof room);
-  for (int i = 0; i < 2; i++) {
-    size_t size;
-    void *there = test_read_path(drivers[i], &size);
-    free(there);
-    if (there) continue;
-    test_skip("there is no %s", drivers[i]);
-    return;
-  }
-  struct pair p;
-  sconce_error err = {0};
-  int32_t want[2][TOLD], got[2][TOLD];
-  test_set_env(name, drivers[0]);
-  if (open_again(&p, true, SCONCE_LOOKUP_OFF)) CHECK_OK(tell(&p, want, &err), err);
-  close_pair(&p);
-  for (int from = 0; from < 2 && !test_failed(); from++) {
-    test_set_env(name, drivers[from]);
-    if (open_again(&p, true, SCONCE_LOOKUP_OFF)) {
-      char before[200];
-      snprintf(before, sizeof before, "%s", sconce_device_describe(p.device)->name);
-      (void)gpu_lose_after(p.device->gpu, 60);
-      test_set_env(name, drivers[1 - from]);
-      CHECK_OK(tell(&p, got, &err), err);
-      CHECK_EQ(sconce_state_losses(sconce_session_state(p.session[0])), 1);
-      CHECK(strcmp(before, sconce_device_describe(p.device)->name) != 0);
-      CHECK(memcmp(got, want, sizeof got) == 0);
-    }
-    close_pair(&p);
-  }
-  test_set_env(name, was);
-}
-
 const struct test suite_session_ahead[] = {
     TEST(only_the_rows_that_are_wanted),
     TEST(next_is_choose_and_append),
@@ -823,8 +530,5 @@ const struct test suite_session_ahead[] = {
     TEST(a_stop_leaves_the_timeline_right),
     TEST(a_thousand_steps_allocate_nothing),
     TEST(a_lost_device_fails_the_next),
-    TEST(a_lost_device_comes_back),
-    TEST(a_device_lost_while_loading_comes_back),
-    TEST(a_lost_device_comes_back_on_another_adapter),
     {0},
 };
