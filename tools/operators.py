@@ -21,7 +21,7 @@ A file with another operator is refused at load, with its name; `sconce inspect 
 - **Shapes are live.** Every operator takes dims that change from call to call within the file's bounds, zero included. Weights
   that kernels want packed have to be constants of the file.
 - **Elements**: the table has those of argument 0. *any* is all six that there are inside: bool, uint8, int8, int32, float16, float32.
-  Where kernels lack a dtype and PyTorch would promote, arguments are promoted first.
+  Where kernels lack a dtype and PyTorch would promote, arguments are promoted first. Norms of float16 may have weights of float32.
 - **int64 is computed in 32 bits.** An input or a constant outside -2^31 … 2^31 - 1 is refused, with the element. A result beyond that
   range **wraps**, where PyTorch's would not: sums, products, running sums, shifts. Outputs are widened again.
 - **float64 is computed as float32**: about seven digits; a finite input beyond 3.4e38 is refused. Outputs are widened again.
@@ -40,7 +40,7 @@ A file with another operator is refused at load, with its name; `sconce inspect 
 
 # By family: what a reader of the table has to know.
 NOTES = {
-    "batch_norm": "training and not; running statistics are results",
+    "batch_norm": "by running statistics, not in training; without them by those of the batch, which are results",
     "compound": "made of other operators, with their dtypes",
     "conv": "1-D, 2-D and, portable, 3-D; transposed, grouped, dilated",
     "copy": "casts cut floats towards zero and wrap integers",
@@ -48,11 +48,12 @@ NOTES = {
     "embedding": "quantized tables of 2, 4 and 8 bits",
     "flow": "jumps and live integers of the program, on the host",
     "fill": "sizes may be live",
-    "linear": "integers in matrix products without weights of their own",
+    "linear": "integers in matrix products without weights of their own, bytes computed as int32",
     "places": "the size of the result depends on elements: the host reads a count and the call goes on from there",
+    "pool": "the largest of bytes too",
     "q8ta": "int8 products, int32 sums; rounds half to even",
     "reduce": "float16 is reduced in float32; integer sums wrap",
-    "scatter": "sums of equal indices in any order",
+    "scatter": "sums of equal indices in any order, those of bytes wrap",
     "sdpa": "caches are state, written in place",
     "softmax": "float16 is computed in float32",
     "symint": "live integers, on the host, in 64 bits",
