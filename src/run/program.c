@@ -301,9 +301,16 @@ static sconce_status value_of(struct program *p, uint32_t index, uint32_t *out) 
 
 /* ---- delegates ------------------------------------------------------------------------------- */
 
+/* The exporter takes the floats that an int8 product gives for int8: there the program knows. */
+static bool is_product(const struct program *p, uint32_t index, const struct vk_value *inside) {
+  const struct pte_value v = pte_value(p->m, index);
+  enum vk_dtype dtype;
+  return inside->kind == VK_TENSOR && inside->tensor.dtype == VK_INT8 && v.kind == PTE_TENSOR &&
+         dtype_inside(v.tensor.shape.scalar_type, &dtype) && is_float(dtype);
+}
+
 /* Could the program's value stand for the delegate's? Same dims; dtypes as the border converts:
- * floats inside may be halves, and the exporter takes those that a 4-bit product gives for floats.
- */
+ * floats inside may be halves; what a 4-bit product of halves gives is float32 to the exporter. */
 static bool matches(struct program *p, uint32_t index, const struct vk_value *inside) {
   struct pte_value v = pte_value(p->m, index);
   if (inside->kind == VK_SYMINT) return v.kind == PTE_INT;
@@ -322,6 +329,7 @@ static sconce_status join(struct program *p, uint32_t index, const struct vkgrap
                           bool input, uint32_t *map) {
   struct vk_value inside = vkgraph_value(vk, id);
   if (input) TRY(find_viewed(p, index));
+  if (!input && is_product(p, index, &inside)) inside.tensor.dtype = VK_FLOAT32;
   if (p->map[index] == NO_VALUE && inside.kind == VK_TENSOR) {
     struct pte_value v = pte_value(p->m, index);
     struct extent bytes;
@@ -412,6 +420,7 @@ static sconce_status find_output(struct program *p, const struct pte_instruction
     return fail(p->err, SCONCE_UNSUPPORTED, "argument %u could be any of too many outputs", at);
   for (uint32_t i = spare ? first : next; i <= next && i < vk->n_outputs; i++) {
     struct vk_value inside = vkgraph_value(vk, fb_u32_at(vk->outputs, i));
+    if (is_product(p, index, &inside)) inside.tensor.dtype = VK_FLOAT32;
     if (matches(p, index, &inside)) *out = i, fits++;
   }
   if (fits > 1)

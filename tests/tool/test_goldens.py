@@ -100,7 +100,6 @@ NONE = {
     "et_vk.conv2d_q8ta_q8csw_q8to.default": LOOPS,
     "et_vk.conv2d_q8ta_q8csw_q8to_dw.default": LOOPS,
     "et_vk.linear_q8csw.default": LOOPS,
-    "et_vk.linear_q8ta_q8csw.default": LOOPS,
     "et_vk.q8ta_conv2d_general.default": LOOPS,
     "et_vk.q8ta_conv2d_im2col.default": LOOPS,
     "et_vk::conv_with_clamp.out": "the exporter makes it inside delegates alone",
