@@ -1,8 +1,11 @@
 /* Attention over a cache, with an append before it or without; the family's names. */
 #include "attention.h"
 
+#include "ops/compound/expand.h"
+
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 /* [q, k, v, k_cache, v_cache, start, seq_len, mask, dropout, causal, scale, out] with an append,
  * [q, k_cache, v_cache, start, mask, dropout, causal, scale, out] without. seq_len is a placeholder
@@ -144,12 +147,54 @@ static sconce_status emit_cached(struct plan *p, const struct node *n) {
   return attention_emit(p, n, &c.a);
 }
 
+/* ---- a batch --------------------------------------------------------------------------------- */
+
+static bool has_batch(const struct expansion *x) {
+  const struct value *q = x->args[0] == NO_VALUE ? NULL : &x->g->values[x->args[0]];
+  return q && q->kind == VK_TENSOR && q->tensor.rank == 4 && q->tensor.dim_max[0] > 1;
+}
+
+static sconce_status add_slice(const struct expansion *x, uint32_t arg, uint32_t from, uint32_t to,
+                               uint32_t *out) {
+  const struct tensor *t;
+  uint32_t zero, one;
+  TRY(expand_given(x, arg, &t));
+  struct tensor item = *t;
+  item.dim_max[0] = 1;
+  TRY(expand_tensor(x, t->dtype, &item, out));
+  TRY(expand_number(x, VK_INT, 0, &zero));
+  TRY(expand_number(x, VK_INT, 1, &one));
+  return ADD("aten.slice_copy.Tensor", x->args[arg], zero, from, to, one, *out);
+}
+
+/* Each item of a batch by itself: [q, k, v, start, mask, dropout, causal, scale, out]. */
+static sconce_status expand_batch(const struct expansion *x) {
+  enum { ARGS = 9, BATCH_MAX = 256 };
+  uint32_t items[BATCH_MAX], args[ARGS], list, zero;
+  const uint32_t n = x->g->values[x->args[0]].tensor.dim_max[0];
+  if (n > BATCH_MAX) return fail(x->err, SCONCE_UNSUPPORTED, "attention of a batch of %u", n);
+  memcpy(args, x->args, sizeof args);
+  for (uint32_t b = 0; b < n; b++) {
+    uint32_t from, to;
+    TRY(expand_number(x, VK_INT, b, &from));
+    TRY(expand_number(x, VK_INT, b + 1, &to));
+    for (uint32_t i = 0; i < 3; i++) TRY(add_slice(x, i, from, to, &args[i]));
+    const struct tensor q = x->g->values[args[0]].tensor;
+    TRY(expand_tensor(x, q.dtype, &q, &items[b]));
+    args[ARGS - 1] = items[b];
+    TRY(graph_add_node(x->g, text_of("custom_sdpa.default"), x->index, args, ARGS, x->err));
+  }
+  TRY(expand_list(x, items, n, &list));
+  TRY(expand_number(x, VK_INT, 0, &zero));
+  return ADD("aten.cat.default", list, zero, x->args[ARGS - 1]);
+}
+
 const struct op ops_sdpa[] = {
     {"sdpa_with_kv_cache.default", shape_cached, emit_cached, prepare_cached,
      .also = "llama.sdpa_with_kv_cache.default", .n_args = 12, .flags = OP_APPENDS,
      .writes = 1 << 3 | 1 << 4, .code = APPEND,
      .tables = TABLES(attention_kernels, attention_merges, append_kernels, append_pair_kernels)},
-    {"custom_sdpa.default", shape_cached, emit_cached, prepare_cached,
+    {"custom_sdpa.default", shape_cached, emit_cached, prepare_cached, expand_batch, has_batch,
      .also = "llama.custom_sdpa.default", .n_args = 9, .code = PLAIN,
      .tables = TABLES(attention_kernels, attention_merges)},
     {"et_vk.gemma4_sdpa.default", shape_cached, emit_cached, prepare_cached, .n_args = 9,

@@ -219,6 +219,9 @@ def caches():
     for name, causal, scale in (("causal", True, None), ("scaled", True, 0.3)):
         yield Form(f"cache/custom_sdpa_{name}", Uncached(17, causal, False, scale), calls, ("llama.custom_sdpa.default",), ({1: n}, None, None, None),
                    unfuse=("causal_sdpa",), tol=close)
+    batch = [(rand(3, s, 4, 8), rand(3, 17, 2, 8), rand(3, 17, 2, 8), torch.tensor([p])) for s, p in ((4, 0), (1, 4), (9, 8), (2, 15), (7, 3))]
+    yield Form("cache/custom_sdpa_batch", Uncached(17, True, False), batch, ("llama.custom_sdpa.default",), ({1: n}, None, None, None),
+               unfuse=("causal_sdpa",), tol=close)
     masked = [(*c[:3], torch.tensor([0]), rand(c[0].shape[1], 17)) for c in calls]
     yield Form("cache/custom_sdpa_mask", Uncached(17, False, True), masked, ("llama.custom_sdpa.default",), ({1: n}, None, None, None, {0: n}),
                unfuse=("causal_sdpa",), tol=close)
