@@ -3,7 +3,7 @@
 const NAME = 'sconce-page';
 
 self.addEventListener('install', (event) => {
-  const files = ['./', 'style.css', 'app.js', 'icon.svg', 'app.webmanifest', ...['index', 'engine', 'glue', 'layout', 'sources', 'error', 'worker']
+  const files = ['./', 'style.css', 'app.js', 'cases.js', 'icon.svg', 'app.webmanifest', ...['index', 'engine', 'glue', 'layout', 'sources', 'error', 'worker']
     .map((name) => `sconce/${name}.js`), 'sconce/sconce.wasm', 'models/tokenizer.bin'];
   event.waitUntil(caches.open(NAME).then((cache) => cache.addAll(files)).then(() => self.skipWaiting()));
 });

@@ -169,6 +169,9 @@ export class Engine {
     };
     return Object.fromEntries(Object.entries(exports).map(([name, it]) => [name, typeof it === 'function' ? guard(it) : it]));
   }
+  get usable() {
+    return !this.disposed && !this.broken;
+  }
   fail() {
     const at = this.c.web_error();
     const status = this.glue.zero(this.c.web_status_name(this.glue.get32(at)));
@@ -196,7 +199,7 @@ export class Engine {
       });
       return call(...pointers);
     } finally {
-      if (!this.broken) for (const at of places) this.c.free(at);
+      if (this.usable) for (const at of places) this.c.free(at);
     }
   }
   /* One after another; an error is its caller's alone. */
@@ -295,7 +298,7 @@ export class Engine {
     try {
       await this.finish(() => this.c.web_method_poll(handle), signal, onProgress);
     } catch (error) {
-      if (!this.disposed && !this.broken) this.c.web_method_close(handle);
+      if (this.usable) this.c.web_method_close(handle);
       throw error;
     }
     const language = !!this.c.web_method_describe(handle);
@@ -351,7 +354,7 @@ export class Engine {
           this.check(signal);
         }
       } catch (error) {
-        if (!this.disposed && !this.broken) this.c.web_state_cancel(m.state);
+        if (this.usable) this.c.web_state_cancel(m.state);
         throw error;
       }
       return m.outputs.map((_, i) => this.output(m, i));
@@ -453,13 +456,15 @@ export class Engine {
     const stops = [stop].flat();
     const texts = stops.map((text) => this.hold(`${text}\0`));
     const list = this.hold(new Uint32Array(texts));
-    const given = this.hold(Int32Array.from(ids));
+    const prompt = this.hold(Int32Array.from(ids));
+    let [from, busy, prompting] = [0, 0, null]; /* milliseconds in the module and in WebGPU's calls, and those before the first token */
     const onAbort = () => {
-      if (!this.disposed) this.c.web_session_cancel(session);
+      if (this.usable) this.c.web_session_cancel(session);
     };
     signal?.addEventListener('abort', onAbort);
     this.listener = {
       text: (text, id) => {
+        prompting ??= busy + performance.now() - from;
         emit({ text, id });
         return 1;
       },
@@ -469,17 +474,16 @@ export class Engine {
       },
     };
     try {
-      this.good(this.c.web_generate_begin(session, given, ids.length, maxNew, list, stops.length, ignoreEnd ? 1 : 0), -1);
-      let busy = 0; /* milliseconds in the module and in WebGPU's calls; the rest is the device's */
+      this.good(this.c.web_generate_begin(session, prompt, ids.length, maxNew, list, stops.length, ignoreEnd ? 1 : 0), -1);
       for (let done = 0; !done;) {
-        const from = performance.now();
+        from = performance.now();
         done = this.good(this.c.web_generate_poll(session), -1);
         busy += performance.now() - from;
         if (!done) await this.glue.event();
         this.check();
       }
-      const [stopped, prompted, reused, made, promptSeconds, seconds] = [0, 1, 2, 3, 4, 5].map((i) => this.out(i));
-      this.last = { stop: STOPS[stopped], promptTokens: prompted, reusedTokens: reused, newTokens: made, promptSeconds, seconds, busySeconds: busy / 1000 };
+      const [stopped, given, reused, made, promptSeconds, seconds] = [0, 1, 2, 3, 4, 5].map((i) => this.out(i));
+      this.last = { stop: STOPS[stopped], promptTokens: given, reusedTokens: reused, newTokens: made, promptSeconds, seconds, busySeconds: (busy - (prompting ?? busy)) / 1000 };
       return this.last;
     } catch (error) {
       if (error.status === 'cancelled') throw aborted(signal);
@@ -487,7 +491,7 @@ export class Engine {
     } finally {
       signal?.removeEventListener('abort', onAbort);
       this.listener = null;
-      if (!this.disposed && !this.broken) for (const at of [...texts, list, given]) this.c.free(at);
+      if (this.usable) for (const at of [...texts, list, prompt]) this.c.free(at);
     }
   }
   hold(value) {

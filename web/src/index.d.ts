@@ -90,7 +90,7 @@ export interface GenerationResult {
   newTokens: number;
   promptSeconds: number;
   seconds: number;
-  /** Of both: spent in the module and in WebGPU's calls, not waiting for the device. */
+  /** Of `seconds`: spent in the module and in WebGPU's calls, not waiting for the device. */
   busySeconds: number;
 }
 

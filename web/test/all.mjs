@@ -280,7 +280,7 @@ async function inNode() {
 
 /* ---- browsers ---------------------------------------------------------------------------------- */
 
-const ROOTS = { '/': path.join(ROOT, 'web/test/pages'), '/sconce/': PACKAGE, '/models/': path.join(ROOT, 'models'), '/data/': path.join(ROOT, 'tests/data'),
+const ROOTS = { '/': path.join(ROOT, 'web/test/pages'), '/demo/': path.join(ROOT, 'web/demo'), '/sconce/': PACKAGE, '/models/': path.join(ROOT, 'models'), '/data/': path.join(ROOT, 'tests/data'),
   ...(SHARED ? { '/shared/': path.join(SHARED, 'fixtures'), '/stories260K/': path.join(SHARED, 'models/stories260K') } : {}) };
 
 async function inBrowser(name, launch, tokens, stride) {

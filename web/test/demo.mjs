@@ -5,6 +5,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import zlib from 'node:zlib';
 import * as browsers from './browsers.mjs';
+import { SHARED } from './fixtures.mjs';
 import { serve } from './server.mjs';
 
 const { ROOT } = browsers;
@@ -26,13 +27,17 @@ function png(width, height, colour) {
   return Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), chunk('IHDR', head), chunk('IDAT', zlib.deflateSync(rows)), chunk('IEND', Buffer.alloc(0))]);
 }
 
+const clipboard = (page) => page.evaluate(() => navigator.clipboard.readText());
 const shotsOf = (page) => (name) => page.screenshot({ path: path.join(SHOTS, `${name}.png`) });
 
 export async function onThePage(test) {
   fs.mkdirSync(SHOTS, { recursive: true });
-  const site = await serve({ '/': path.join(ROOT, 'build/web/demo') });
+  const other = SHARED ? [path.join(SHARED, 'models/stories260K'), '4w.pte', /^Once upon a time, there was a /]
+    : [path.join(ROOT, 'build/web/demo/models'), 'stories15M-4w.pte', /^Once upon a time, there was a little girl/];
+  const [folder, program, says] = other;
+  const site = await serve({ '/': path.join(ROOT, 'build/web/demo'), '/picked/': folder });
   const browser = await browsers.chromium({ args: AFTER_A_CRASH });
-  const { page } = await browser.open(`${site.url}/`, { viewport: { width: 1000, height: 720 } });
+  const { page } = await browser.open(`${site.url}/`, { viewport: { width: 1000, height: 720 }, permissions: ['clipboard-read', 'clipboard-write'] });
   page.setDefaultTimeout(300000);
   const shot = shotsOf(page);
   await test('demo: load the story model, chat with the keyboard', async () => {
@@ -44,10 +49,16 @@ export async function onThePage(test) {
     await page.click('#settings-button');
     await page.fill('#prompt', 'Once upon a time');
     await page.press('#prompt', 'Enter');
-    await page.waitForFunction(() => /tokens\/s; prompt/.test(document.getElementById('speed').textContent));
+    await page.waitForFunction(() => /^12 tokens, .*; prompt/.test(document.getElementById('speed').textContent));
     assert.match(await page.textContent('#messages li:last-child'), /^Once upon a time, there was a little girl named Lily/);
     await shot('desktop');
-    return page.textContent('#speed');
+    const speed = await page.textContent('#speed');
+    const [each, own, gpus] = /12 tokens, ([\d.]+) tokens\/s, ([\d.]+) ms of each in the module and in WebGPU's calls, ([\d.]+) for the GPU/.exec(speed).slice(1).map(Number);
+    assert.ok(own > 0 && gpus > own && Math.abs(1000 / each - own - gpus) < 0.1 * (own + gpus), speed);
+    await page.click('#copy');
+    await page.waitForFunction(() => document.getElementById('copy').textContent === 'Copied');
+    assert.match(await clipboard(page), /^Once upon a time\n\nOnce upon a time, there was a little girl named Lily/);
+    return speed;
   });
   await test('demo: stop in the middle', async () => {
     await page.fill('#prompt', 'Tom');
@@ -55,6 +66,52 @@ export async function onThePage(test) {
     await page.waitForFunction(() => document.querySelector('#messages li:last-child').textContent.length > 'Tom'.length);
     await page.click('#stop');
     await page.waitForSelector('#send:visible');
+  });
+  await test('demo: another model in the chat, picked and dropped', async () => {
+    await page.setInputFiles('#files', path.join(ROOT, 'tests/data/goldens/toy.pte'));
+    await page.waitForSelector('#notice:visible');
+    assert.match(await page.textContent('#notice-text'), /^This model came without a tokenizer, so it cannot chat\.\n/);
+    assert.equal(await page.textContent('#model-name'), 'toy.pte');
+    assert.ok(await page.isDisabled('#send'));
+    await page.setInputFiles('#files', path.join(folder, 'tokenizer.bin'));
+    await page.waitForFunction(() => document.getElementById('notice-text').textContent.startsWith('None of these files is a .pte model.'));
+    const tell = async () => {
+      await page.waitForSelector('#send:enabled');
+      assert.equal(await page.textContent('#model-name'), program);
+      assert.equal(await page.locator('#messages li').count(), 0, 'another model begins anew');
+      await page.fill('#prompt', 'Once upon a time');
+      await page.press('#prompt', 'Enter');
+      await page.waitForFunction(() => /12 tokens, /.test(document.getElementById('speed').textContent));
+      assert.match(await page.textContent('#messages li:last-child'), says);
+    };
+    await page.setInputFiles('#files', [program, 'tokenizer.bin'].map((name) => path.join(folder, name)));
+    await tell();
+    await page.setInputFiles('#files', path.join(ROOT, 'tests/data/goldens/toy.pte'));
+    await page.waitForFunction(() => document.getElementById('model-name').textContent === 'toy.pte' && document.getElementById('progress').hidden);
+    await page.evaluate(async (names) => {
+      const dataTransfer = new DataTransfer();
+      for (const name of names) dataTransfer.items.add(new File([await (await fetch(`/picked/${name}`)).blob()], name));
+      document.dispatchEvent(new DragEvent('dragover', { dataTransfer, cancelable: true }));
+      if (document.getElementById('drop').hidden) throw new Error('nothing says where to drop');
+      document.dispatchEvent(new DragEvent('drop', { dataTransfer, cancelable: true }));
+    }, [program, 'tokenizer.bin']);
+    await tell();
+    assert.ok(await page.isHidden('#drop'));
+    await page.click('#clear');
+    await page.waitForFunction(() => !document.querySelector('#messages li'));
+  });
+  await test('demo: the check, and its report', async () => {
+    await page.click('#tab-check');
+    await page.click('#check-start');
+    await page.waitForSelector('#check-copy:enabled');
+    const report = await page.textContent('#report');
+    assert.match(report, /^operators {4}right, all 52 cases$/m);
+    assert.match(report, /^tokens {7}right, all 12$/m);
+    assert.match(report, /^speed .* for the GPU; prompt \d+ ms$/m);
+    await shot('check');
+    await page.click('#check-copy');
+    await page.waitForFunction(() => document.getElementById('check-copy').textContent === 'Copied');
+    assert.equal(await clipboard(page), report);
   });
   await test('demo: any model on the run tab', async () => {
     await page.click('#tab-run');
@@ -77,7 +134,10 @@ export async function onThePage(test) {
     await page.fill('#inputs input', '1.5 x');
     await page.click('#run-form button');
     await page.waitForSelector('#notice:visible');
-    assert.match(await page.textContent('#notice-text'), /element 1 is NaN|elements for|has \d+ bytes|bytes/);
+    assert.equal(await page.textContent('#notice-text'), "'x' is no number. Write numbers, or zeros, ones, random.");
+    await page.fill('#inputs input', '1.5 2');
+    await page.click('#run-form button');
+    await page.waitForFunction(() => document.getElementById('notice-text').textContent === 'Input 0: 8 bytes of data, its dims need 360.');
   });
   await test('demo: a wrong file has a sentence and a way on', async () => {
     await page.setInputFiles('#run-files', { name: 'x.pte', mimeType: '', buffer: Buffer.alloc(5000, 7) });
@@ -102,6 +162,7 @@ export async function onThePage(test) {
   });
   await lostDevice(test, page, shot);
   await browser.close();
+  await inTheBackground(test, site);
   await failures(test, site);
   site.close();
 }
@@ -132,6 +193,33 @@ async function lostDevice(test, page, shot) {
   });
 }
 
+/* Code before the worker's own. */
+const beforeWorker = (page, code) => page.route('**/worker.js', async (route) => {
+  const response = await route.fetch();
+  await route.fulfill({ response, body: `${code}\n${await response.text()}` });
+});
+
+/* As browsers hold back a tab that nobody sees: a page that is hidden, timers of a second and more. */
+const SLOW = 'const timer = globalThis.setTimeout; globalThis.setTimeout = (f, ms = 0, ...args) => timer(f, Math.max(1000, ms), ...args);';
+async function inTheBackground(test, site) {
+  await test('demo: a tab in the background goes on, and says why it was slow', async () => {
+    const browser = await browsers.chromium();
+    const { page } = await browser.open('about:blank', { serviceWorkers: 'block' });
+    page.setDefaultTimeout(300000);
+    await page.addInitScript(`Object.defineProperty(Document.prototype, 'hidden', { get: () => true }); ${SLOW}`);
+    await beforeWorker(page, SLOW);
+    await page.goto(site.url);
+    await page.click('#story');
+    await page.waitForSelector('#send:enabled');
+    await page.evaluate(() => Object.assign(document.getElementById('max-new'), { value: '12' }) && (document.getElementById('temperature').value = '0'));
+    await page.fill('#prompt', 'Once upon a time');
+    await page.press('#prompt', 'Enter');
+    await page.waitForFunction(() => /^12 tokens, .*; slower while the tab was in the background$/.test(document.getElementById('speed').textContent));
+    assert.match(await page.textContent('#messages li:last-child'), /^Once upon a time, there was a little girl named Lily/);
+    await browser.close();
+  });
+}
+
 /* Browsers that lack something: `page` is code that runs before the page, `worker` before its worker. */
 const LACKS = {
   'no WebGPU': { page: "Object.defineProperty(Navigator.prototype, 'gpu', { get: () => undefined })", says: /no WebGPU.*\n.*Chrome/s },
@@ -146,10 +234,7 @@ async function failures(test, site) {
       const { page } = await browser.open('about:blank', { viewport: { width: 1000, height: 720 }, serviceWorkers: 'block' });
       page.setDefaultTimeout(120000);
       if (before) await page.addInitScript(before);
-      if (worker) await page.route('**/worker.js', async (route) => {
-        const response = await route.fetch();
-        await route.fulfill({ response, body: `${worker}\n${await response.text()}` });
-      });
+      if (worker) await beforeWorker(page, worker);
       if (gone) await page.route(gone, (route) => route.abort());
       await page.goto(site.url);
       if (!before) await page.click('#story');

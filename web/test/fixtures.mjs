@@ -38,7 +38,7 @@ export async function testCases(test, name, stride, run) {
 }
 
 export async function casesInNode(test, load) {
-  const { runCases } = await import('./pages/fixtures.js');
+  const { runCases } = await import('../demo/cases.js');
   const open = async (address) => {
     const bytes = fs.readFileSync(fileOf(address));
     return bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length);

@@ -37,7 +37,7 @@ async function chromium(run, n) {
   return { cpu: children() - before, wall: result.seconds / result.newTokens, busy: result.busySeconds / result.newTokens };
 }
 
-const site = await serve({ '/': path.join(ROOT, 'web/test/pages'), '/sconce/': path.join(ROOT, 'build/web/package'),
+const site = await serve({ '/': path.join(ROOT, 'web/test/pages'), '/demo/': path.join(ROOT, 'web/demo'), '/sconce/': path.join(ROOT, 'build/web/package'),
   '/models/': path.join(ROOT, 'models'), '/data/': path.join(ROOT, 'tests/data') });
 /* As it is, and as native Dawn is told to: kernels' workgroup memory is not cleared for them. */
 const BROWSERS = { 'Chromium            ': [], 'Chromium, no clearing': ['--enable-dawn-features=disable_workgroup_init'] };

@@ -2,7 +2,7 @@
  * the runner compares. */
 import { Sconce, SconceError } from '/sconce/index.js';
 import { at } from './at.js';
-import { runCases } from './fixtures.js';
+import { runCases } from '/demo/cases.js';
 import { runGoldens, tell } from './language.js';
 
 const root = globalThis.location?.origin ?? '';
@@ -119,7 +119,7 @@ export async function cache() {
 /* Case folders: those that are wrong. On this thread, since a worker each takes longer than the cases. */
 export async function fixtures(cases) {
   const open = async (address) => (await fetch(address)).arrayBuffer();
-  return runCases(cases, (program) => Sconce.load(program, { worker: false }), open);
+  return runCases(cases, (program) => Sconce.load(program, { worker: false }), open, at);
 }
 
 const place = (name) => `${root}${name}`;

@@ -1,6 +1,5 @@
-/* Case folders (docs/checking.md) in this host: what each computes must be what it was shipped with. `read(path)`
- * gives a file's bytes as an ArrayBuffer, null where there is none. */
-import { at } from './at.js';
+/* Case folders (docs/checking.md) in this host: what each computes must be what it was shipped with. The page's check
+ * uses it, and the tests. `read(path)` gives a file's bytes as an ArrayBuffer, null where there is none. */
 
 const TYPES = { float32: Float32Array, float64: Float64Array, int8: Int8Array, uint8: Uint8Array, int16: Int16Array, int32: Int32Array,
   int64: BigInt64Array, bool: Uint8Array, float16: Uint16Array };
@@ -102,11 +101,11 @@ export async function runCase(load, read) {
   }
 }
 
-/* [{name, wrong}] of the cases that are wrong; a case is the address of its folder. */
-export async function runCases(cases, load, open) {
+/* [{name, wrong}] of the cases that are wrong; a case is the address of its folder. `begin` hears of each. */
+export async function runCases(cases, load, open, begin) {
   const out = [];
   for (const name of cases) {
-    at(name);
+    begin?.(name);
     const files = new Map();
     const read = async (file) => {
       if (!files.has(file)) files.set(file, await open(`${name}/${file}`));
