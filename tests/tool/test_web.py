@@ -55,7 +55,7 @@ def test_size():
     assert packed <= 295_500, f"{packed:,} bytes gzipped; unpacked: {table}"
     assert len(plain) <= 1_004_400, f"{len(plain):,} bytes unpacked: {table}"
     scripts = sum(len(path.read_bytes()) for path in PACKAGE.glob("*.js"))
-    assert scripts <= 78_300, f"{scripts:,} bytes of JavaScript"
+    assert scripts <= 82_900, f"{scripts:,} bytes of JavaScript"
 
 
 def test_layout_of_structs_is_checked():
