@@ -133,6 +133,7 @@ struct gpu {
   sconce_allocator allocator;
   sconce_log log;
   bool no_threads, no_blocking;
+  bool compiles_all; /* see gpu_compile_all */
   struct webgpu api;
   WGPUInstance instance;
   WGPUAdapter adapter;

@@ -173,8 +173,10 @@ sconce_status gpu_kernel_check(struct gpu *gpu, const struct kernel *row, sconce
 }
 
 bool gpu_compiles_slowly(const struct gpu *gpu) {
-  return gpu->info.type == SCONCE_ADAPTER_SOFTWARE;
+  return !gpu->compiles_all && gpu->info.type == SCONCE_ADAPTER_SOFTWARE;
 }
+
+void gpu_compile_all(struct gpu *gpu) { gpu->compiles_all = true; }
 
 /* ---- many ------------------------------------------------------------------------------------ */
 

@@ -108,6 +108,7 @@ SCONCE_CHECK sconce_status gpu_clear(struct gpu_buffer *buffer, sconce_error *er
  * cores, those of a token 0.1; where workgroup memory is cleared, as a browser does, SwiftShader
  * unrolls that, and one took 18 s. */
 bool gpu_compiles_slowly(const struct gpu *gpu);
+void gpu_compile_all(struct gpu *gpu); /* ahead, as on a GPU: for tests of what a GPU does */
 /* From the cache, or compiled: one pipeline per distinct row, kept until the device is closed. */
 SCONCE_CHECK sconce_status gpu_kernel_get(struct gpu *gpu, const struct kernel *row,
                                           struct gpu_kernel **out, sconce_error *err);

@@ -52,14 +52,16 @@ static void read_ahead(void *user) {
   a->good = os_reader_read(&s->reader, a->at, a->piece, a->size, NULL) == SCONCE_OK;
 }
 
-void source_expect(struct source *s, uint64_t offset, size_t size) {
+sconce_status source_expect(struct source *s, uint64_t offset, size_t size, sconce_error *err) {
   struct ahead *a = &s->ahead;
-  if (!s->from_path || !size || a->size || (s->device && s->device->no_threads)) return;
-  if (!make_room(s, &a->piece, &a->room, size)) return; /* it will be read when it is asked for */
+  if (!s->from_path || !size || a->size || (s->device && s->device->no_threads)) return SCONCE_OK;
+  if (!make_room(s, &a->piece, &a->room, size))
+    return fail(err, SCONCE_NO_MEMORY, "no memory for %zu bytes", size);
   a->at = offset;
   a->size = size;
   a->good = false;
   os_team_start(&a->team, 1, read_ahead, s);
+  return SCONCE_OK;
 }
 
 /* Waits for what is read ahead; true: it is that range, and the piece in hand now. What could not

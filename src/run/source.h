@@ -45,7 +45,8 @@ SCONCE_CHECK sconce_status source_get(struct source *s, uint64_t offset, size_t 
 /* The range that source_get will be asked for next, if it is known: where the source is a path and
  * there are threads, it is read while the caller works on the one in hand. It may turn out wrong.
  */
-void source_expect(struct source *s, uint64_t offset, size_t size);
+SCONCE_CHECK sconce_status source_expect(struct source *s, uint64_t offset, size_t size,
+                                         sconce_error *err);
 /* What must be handed in before source_get can answer; false: nothing. */
 bool source_wants(const struct source *s, uint64_t *offset, size_t *size);
 SCONCE_CHECK sconce_status source_give(struct source *s, uint64_t offset, const void *data,

@@ -250,7 +250,7 @@ static sconce_status get(struct load *l, const struct weight_part *p, size_t siz
 }
 
 /* Has the next piece of plain bytes read while this one, up to `done` of the part, is written. */
-static void expect_next(struct load *l, uint64_t done) {
+static sconce_status expect_next(struct load *l, uint64_t done, sconce_error *err) {
   const struct weight *weight = l->todo[l->at];
   const struct weight_part *p = &weight->parts[l->part];
   if (done == p->bytes.size) {
@@ -260,13 +260,13 @@ static void expect_next(struct load *l, uint64_t done) {
     else if (l->at + 1 < l->n && l->todo[l->at + 1]->n_parts)
       p = l->todo[l->at + 1]->parts;
     else
-      return;
+      return SCONCE_OK;
   }
   const struct extent *e = &p->bytes;
   const uint64_t left = e->size - done;
-  if (!p->packing && e->held != e->size)
-    source_expect(&l->weights->sources[e->file], e->offset + done,
-                  left < STEP ? (size_t)left : STEP);
+  if (p->packing || e->held == e->size) return SCONCE_OK;
+  return source_expect(&l->weights->sources[e->file], e->offset + done,
+                       left < STEP ? (size_t)left : STEP, err);
 }
 
 static sconce_status put_plain(struct load *l, struct weight *weight, const struct weight_part *p,
@@ -277,7 +277,7 @@ static sconce_status put_plain(struct load *l, struct weight *weight, const stru
   TRY(get(l, p, n, &piece, err));
   *wait = n && !piece.data;
   if (*wait) return SCONCE_OK;
-  expect_next(l, l->part_done + n);
+  TRY(expect_next(l, l->part_done + n, err));
   TRY(put(l, weight, p->base + l->part_done, piece, err));
   l->part_done += n;
   l->bytes_done += n;
@@ -313,7 +313,7 @@ static sconce_status put_packed(struct load *l, struct weight *weight, const str
   }
   *wait = !done;
   if (*wait) return SCONCE_OK;
-  expect_next(l, e->size);
+  TRY(expect_next(l, e->size, err));
   TRY(lay_out(l, weight, p, bytes, err));
   l->held = (struct held){0};
   l->part_done = e->size;

@@ -28,6 +28,7 @@ static inline sconce_status open_method(struct fixture *f, const char *name,
   sconce_device_desc desc = {0};
   if (allocator) desc.allocator = *allocator;
   TRY(sconce_device_open(&f->device, &desc, err));
+  gpu_compile_all(f->device->gpu);
   TRY(sconce_model_open(&f->model, f->device, &(sconce_model_desc){.program.path = path}, err));
   return sconce_method_open(&f->method, f->model, NULL, err);
 }

@@ -588,6 +588,29 @@ static void check_writes(struct fixture *f) {
   CHECK_EQ(gpu_stats(f->device->gpu)->writes, before + 3);
 }
 
+/* A software device leaves the kernels of long prompts to the first one. */
+static void a_software_device_compiles_for_short_prompts(void) {
+  sconce_error err = {0};
+  struct fixture f = {0};
+  const sconce_model_desc desc = {.program.path = SCONCE_SOURCE_DIR "/" STORIES};
+  REQUIRE_OK(sconce_device_open(&f.device, NULL, &err), err);
+  const bool few = gpu_compiles_slowly(f.device->gpu);
+  CHECK_OK(sconce_model_open(&f.model, f.device, &desc, &err), err);
+  if (f.model) CHECK_OK(open_session(&f, 0, 0, NULL, &err), err);
+  if (f.session) {
+    int32_t ids[100];
+    for (int i = 0; i < 100; i++) ids[i] = 300 + i;
+    const uint32_t kernels = gpu_stats(f.device->gpu)->kernels;
+    CHECK_OK(sconce_session_prompt(f.session, ids, 16, NULL, NULL, &err), err);
+    CHECK_OK(sconce_session_append(f.session, ids[16], &err), err);
+    CHECK_EQ(gpu_stats(f.device->gpu)->kernels, kernels);
+    CHECK_OK(sconce_session_rewind(f.session, 0, &err), err);
+    CHECK_OK(sconce_session_prompt(f.session, ids, 100, NULL, NULL, &err), err);
+    CHECK_EQ(gpu_stats(f.device->gpu)->kernels > kernels, few);
+  }
+  close_all(&f);
+}
+
 static void nothing_is_compiled_after_the_load_and_little_written(void) {
   struct fixture f;
   sconce_error err = {0};
@@ -630,6 +653,7 @@ const struct test suite_session[] = {
     TEST(parts_of_a_prompt_give_the_logits_of_the_whole),
     TEST(a_saved_session_goes_on_the_same),
     TEST(the_context_can_be_filled),
+    TEST(a_software_device_compiles_for_short_prompts),
     TEST(nothing_is_compiled_after_the_load_and_little_written),
     {0},
 };

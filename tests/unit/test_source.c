@@ -39,6 +39,7 @@ static void check_range(struct source *s, uint64_t offset, size_t size) {
 static void any_range_whatever_was_expected(void) {
   char path[TEST_PATH_MAX];
   struct source s = {0};
+  sconce_error err = {0};
   struct test_allocator counting;
   test_allocator_init(&counting, 0);
   REQUIRE(open_file(&s, path, &counting.hook));
@@ -49,17 +50,17 @@ static void any_range_whatever_was_expected(void) {
     switch (random_bits(26, n++) % 4) {
     case 0:
     case 1:
-      source_expect(&s, offset, size);
+      CHECK_OK(source_expect(&s, offset, size, &err), err);
       break;
     case 2:
-      source_expect(&s, offset / 2, size);
+      CHECK_OK(source_expect(&s, offset / 2, size, &err), err);
       break;
     default:
-      source_expect(&s, SIZE - 1, 2);
+      CHECK_OK(source_expect(&s, SIZE - 1, 2, &err), err);
     }
     check_range(&s, offset, size);
   }
-  source_expect(&s, 0, 1000); /* nobody comes for it */
+  CHECK_OK(source_expect(&s, 0, 1000, &err), err); /* nobody comes for it */
   source_close(&s);
   CHECK_EQ(counting.live, 0);
   remove(path);
@@ -72,10 +73,10 @@ static void a_file_that_ends_early_fails_where_it_is_read(void) {
   struct span got;
   sconce_error err = {0};
   REQUIRE(open_file(&s, path, NULL));
-  source_expect(&s, 0, 1000);
+  CHECK_OK(source_expect(&s, 0, 1000, &err), err);
   check_range(&s, 0, 1000);
   CHECK(write_file(path, 100000));
-  source_expect(&s, 99000, 2000);
+  CHECK_OK(source_expect(&s, 99000, 2000, &err), err);
   CHECK_FAILS(source_get(&s, 99000, 2000, &got, &err), SCONCE_IO_ERROR, err, "ends at 100000");
   source_close(&s);
   remove(path);

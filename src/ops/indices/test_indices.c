@@ -285,7 +285,7 @@ static void refuses(void) {
   op_node(&t, "aten.index_put.default",
           IDS(x, op_list(&t, IDS(mask)), values, op_bool(&t, false), y));
   CHECK_FAILS(op_try(&t, &err), SCONCE_UNSUPPORTED, err,
-              "values of float32 [2, 5] do not broadcast to 2 dims by a mask");
+              "values of float32 [2, 5] do not broadcast to 2 dims by their indices");
   op_end(&t);
 }
 
