@@ -71,20 +71,26 @@ static void drop(struct problem *d) {
   free(d->want);
 }
 
-/* Graph values of a problem; group arrives as Int or as Double. */
-static uint32_t build(struct op_test *t, const struct shape *s, const struct problem *d,
-                      enum vk_dtype dtype, enum vk_dtype scales, bool as_double, bool fast,
-                      uint32_t *x) {
+/* Graph values of a problem; group arrives as Int or as Double. `wide`: the result is float32. */
+static uint32_t build_wide(struct op_test *t, const struct shape *s, const struct problem *d,
+                           enum vk_dtype dtype, enum vk_dtype scales, bool as_double, bool fast,
+                           bool wide, uint32_t *x) {
   op_begin(t);
   t->graph.caps.fast = fast;
   *x = op_input(t, dtype, DIMS(s->m, s->k));
-  uint32_t y = op_output(t, dtype, DIMS(s->m, s->n));
+  uint32_t y = op_output(t, wide ? VK_FLOAT32 : dtype, DIMS(s->m, s->n));
   uint32_t group = as_double ? op_double(t, s->group) : op_int(t, s->group);
   uint32_t w = op_constant_bytes(t, VK_UINT8, DIMS(s->n, d->stride), d->w);
   uint32_t sc = op_constant(t, scales, DIMS(d->groups, d->n_scales), d->scales);
   uint32_t bias = op_constant(t, dtype, DIMS(d->n_scales), d->bias);
   op_node(t, "et_vk.linear_q4gsw.default", IDS(*x, w, sc, group, bias, y));
   return y;
+}
+
+static uint32_t build(struct op_test *t, const struct shape *s, const struct problem *d,
+                      enum vk_dtype dtype, enum vk_dtype scales, bool as_double, bool fast,
+                      uint32_t *x) {
+  return build_wide(t, s, d, dtype, scales, as_double, fast, false, x);
 }
 
 /* Values of about k products: float32 rounding of the sum, float16 rounding of the result. Sums
@@ -203,10 +209,25 @@ static void far_from_one(void) {
       spread(row->name);
 }
 
+/* What the exporter makes of a 4-bit product in a model of halves. */
+static void halves_in_floats_out(const struct shape *s) {
+  struct problem d = make(s, VK_FLOAT16, VK_FLOAT16);
+  struct op_test t;
+  sconce_error err = {0};
+  uint32_t x, y = build_wide(&t, s, &d, VK_FLOAT16, VK_FLOAT16, false, false, true, &x);
+  CHECK_OK(op_load(&t, NULL, &err), err);
+  op_set(&t, x, DIMS(s->m, s->k), d.x);
+  CHECK_OK(op_run(&t, &err), err);
+  if (!test_failed()) check(&t, y, d.want, s->k, VK_FLOAT32, MANY, s->why);
+  op_end(&t);
+  drop(&d);
+}
+
 static void mixed_dtypes(void) {
   for (size_t i = 0; i < 6; i++) {
     run(&shapes[i], VK_FLOAT32, VK_FLOAT16, NULL, false);
     run(&shapes[i], VK_FLOAT16, VK_FLOAT32, NULL, false);
+    halves_in_floats_out(&shapes[i]);
   }
 }
 

@@ -1,6 +1,6 @@
 // y = e^(x - maximum) / sum, or its logarithm, from each line's maximum and sum.
-// One thread per word of y.
-// uses: grid
+// One thread per word of y. A line of nothing but -infinity, whose sum is 0, has no softmax.
+// uses: grid not_a_number
 override WG: u32 = 64u;
 const LOG = false;
 struct Params {
@@ -26,7 +26,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let e = min(word * ELEMS + lane, p.n - 1u);
     let s = stats[e / p.inner / p.size * p.inner + e % p.inner];
     let above = elem_get(x[e / ELEMS], e % ELEMS) - s.x;
-    packed = elem_put(packed, lane, select(exp(above) / s.y, above - log(s.y), LOG));
+    let of_sum = select(exp(above) / s.y, above - log(s.y), LOG);
+    packed = elem_put(packed, lane, select(of_sum, not_a_number().x, s.y == 0.0));
   }
   y[word] = packed;
 }
