@@ -1,21 +1,14 @@
-/* Graphs built by hand, without a file or a device. */
+/* Graphs built by hand, without a file or a device: small words over trial/op.h. */
 #ifndef TEST_BUILT_H
 #define TEST_BUILT_H
 
-#include "graph/op.h"
 #include "harness.h"
+#include "trial/op.h"
 
-#define DIMS(...)                                                                                  \
-  (uint32_t)(sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)), (const uint32_t[]) {           \
-    __VA_ARGS__                                                                                    \
-  }
-#define NODE(NAME, ...) node(b, NAME, DIMS(__VA_ARGS__))
+#define NODE(NAME, ...) node(b, NAME, IDS(__VA_ARGS__))
 
 struct built {
-  struct graph g;
-  uint32_t inputs[8], outputs[8];
-  uint8_t *bytes; /* of constants, or NULL; ended with the graph */
-  size_t used;
+  struct op_test t;
   sconce_error err;
 };
 
@@ -29,57 +22,49 @@ static const struct caps usual = {.max_storage_binding = 128 << 20,
 
 static inline struct built *begin(const struct caps *caps) {
   struct built *b = calloc(1, sizeof *b);
-  graph_init(&b->g, NULL, caps);
-  b->g.inputs = b->inputs;
-  b->g.outputs = b->outputs;
+  op_begin_on(&b->t, NULL, NULL);
+  b->t.graph.caps = *caps;
   return b;
 }
 
 static inline void end(struct built *b) {
-  graph_free(&b->g);
-  free(b->bytes);
+  op_end(&b->t);
   free(b);
 }
 
-static inline uint32_t tensor(struct built *b, uint32_t rank, const uint32_t *dims) {
-  return graph_add_tensor(&b->g, VK_FLOAT32, rank, dims, &b->err);
+static inline uint32_t tensor(struct built *b, const uint32_t *dims, uint32_t rank) {
+  return op_tensor(&b->t, VK_FLOAT32, dims, rank);
 }
 
-static inline uint32_t input(struct built *b, uint32_t rank, const uint32_t *dims) {
-  uint32_t id = tensor(b, rank, dims);
-  b->g.values[id].tensor.input = true;
-  return b->inputs[b->g.n_inputs++] = id;
+static inline uint32_t input(struct built *b, const uint32_t *dims, uint32_t rank) {
+  return op_input(&b->t, VK_FLOAT32, dims, rank);
 }
 
+/* Of what is there already. */
 static inline void make_output(struct built *b, uint32_t id) {
-  b->g.values[id].tensor.output = true;
-  b->outputs[b->g.n_outputs++] = id;
+  b->t.graph.values[id].tensor.output = true;
+  b->t.outputs[b->t.graph.n_outputs++] = id;
 }
 
-static inline uint32_t number(struct built *b, int64_t i) {
-  if (test_swap_scalars && i != INT64_MAX) {
-    uint32_t id = graph_add_value(&b->g, VK_DOUBLE, &b->err);
-    b->g.values[id].d = (double)i;
-    return id;
-  }
-  uint32_t id = graph_add_value(&b->g, VK_INT, &b->err);
-  b->g.values[id].i = i;
-  return id;
+static inline uint32_t output(struct built *b, const uint32_t *dims, uint32_t rank) {
+  return op_output(&b->t, VK_FLOAT32, dims, rank);
 }
 
-static inline uint32_t list(struct built *b, uint32_t n, const uint32_t *ids) {
-  uint32_t id = graph_add_value(&b->g, VK_VALUE_LIST, &b->err);
-  uint32_t *copy = arena_new(&b->g.arena, uint32_t, n);
-  memcpy(copy, ids, n * sizeof *copy);
-  b->g.values[id].list.n = n;
-  b->g.values[id].list.ids = copy;
-  return id;
+/* No input: a node may give it. */
+static inline uint32_t symint(struct built *b) {
+  return graph_add_value(&b->t.graph, VK_SYMINT, &b->err);
+}
+
+static inline uint32_t number(struct built *b, int64_t i) { return op_int(&b->t, i); }
+
+static inline uint32_t list(struct built *b, const uint32_t *ids, uint32_t n) {
+  return op_list(&b->t, ids, n);
 }
 
 /* Returns its result. */
-static inline uint32_t node(struct built *b, const char *name, uint32_t n, const uint32_t *args) {
-  test_note_operator(name);
-  CHECK_OK(graph_add_node(&b->g, text_of(name), b->g.n_nodes, args, n, &b->err), b->err);
+static inline uint32_t node(struct built *b, const char *name, const uint32_t *args, uint32_t n) {
+  op_node(&b->t, name, args, n);
+  CHECK_OK(b->t.built.status, b->t.built);
   return args[n - 1];
 }
 

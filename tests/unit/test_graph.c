@@ -8,21 +8,13 @@
 
 #include <math.h>
 
-static uint32_t output(struct built *b, uint32_t rank, const uint32_t *dims) {
-  uint32_t id = tensor(b, rank, dims);
-  make_output(b, id);
-  return id;
-}
-
-static uint32_t constant(struct built *b, const void *bytes, uint32_t rank, const uint32_t *dims) {
-  uint32_t id = tensor(b, rank, dims);
-  struct tensor *t = &b->g.values[id].tensor;
+static uint32_t constant(struct built *b, const void *bytes, const uint32_t *dims, uint32_t rank) {
+  uint32_t id = tensor(b, dims, rank);
+  struct tensor *t = &b->t.graph.values[id].tensor;
   t->constant = true;
   t->bytes = extent_of((struct span){bytes, (size_t)tensor_nbytes_max(t)});
   return id;
 }
-
-static uint32_t symint(struct built *b) { return graph_add_value(&b->g, VK_SYMINT, &b->err); }
 
 static void relu(struct built *b, uint32_t x, uint32_t y) { NODE("aten.relu.default", x, y); }
 
@@ -33,22 +25,22 @@ static void add(struct built *b, uint32_t x, uint32_t y, uint32_t z) {
 static void view(struct built *b, uint32_t x, uint32_t y) { NODE("aten.alias_copy.default", x, y); }
 
 static uint32_t buffer_of(const struct built *b, uint32_t id) {
-  return b->g.values[id].tensor.buffer;
+  return b->t.graph.values[id].tensor.buffer;
 }
 
 static enum buffer_kind kind_of(const struct built *b, uint32_t id) {
-  return b->g.buffers[buffer_of(b, id)].kind;
+  return b->t.graph.buffers[buffer_of(b, id)].kind;
 }
 
 static sconce_status call(struct built *b, uint32_t rows) {
-  graph_begin(&b->g);
-  struct tensor *t = &b->g.values[b->inputs[0]].tensor;
+  graph_begin(&b->t.graph);
+  struct tensor *t = &b->t.graph.values[b->t.inputs[0]].tensor;
   uint32_t dims[RANK_MAX];
   memcpy(dims, t->dim_live, sizeof dims);
   dims[0] = rows;
-  sconce_status status = graph_set_dims(&b->g, b->inputs[0], dims, t->rank, &b->err);
-  if (status == SCONCE_OK) status = graph_plan(&b->g, &b->err);
-  if (status != SCONCE_OK) graph_rollback(&b->g);
+  sconce_status status = graph_set_dims(&b->t.graph, b->t.inputs[0], dims, t->rank, &b->err);
+  if (status == SCONCE_OK) status = graph_plan(&b->t.graph, &b->err);
+  if (status != SCONCE_OK) graph_rollback(&b->t.graph);
   return status;
 }
 
@@ -61,12 +53,12 @@ static void a_view_costs_no_dispatch(void) {
   relu(b, x, t);
   NODE("aten.view_copy.default", t, list(b, DIMS(number(b, -1))), v);
   relu(b, v, y);
-  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK_OK(graph_finish(&b->t.graph, &b->err), b->err);
   CHECK_EQ(buffer_of(b, t), buffer_of(b, v));
-  CHECK_EQ(b->g.nodes[1].n_records, 0);
+  CHECK_EQ(b->t.graph.nodes[1].n_records, 0);
   CHECK_OK(call(b, 3), b->err);
-  CHECK_EQ(b->g.nodes[1].n_records, 0);
-  CHECK_EQ(b->g.values[y].tensor.dim_live[0], 18);
+  CHECK_EQ(b->t.graph.nodes[1].n_records, 0);
+  CHECK_EQ(b->t.graph.values[y].tensor.dim_live[0], 18);
   end(b);
 }
 
@@ -77,10 +69,10 @@ static void an_output_takes_in_what_it_views(void) {
   relu(b, x, t);
   view(b, t, u);
   view(b, u, y);
-  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK_OK(graph_finish(&b->t.graph, &b->err), b->err);
   CHECK(buffer_of(b, t) == buffer_of(b, y) && buffer_of(b, u) == buffer_of(b, y));
   CHECK_EQ(kind_of(b, t), BUFFER_OUTPUT);
-  CHECK_EQ(b->g.nodes[1].n_records + b->g.nodes[2].n_records, 0);
+  CHECK_EQ(b->t.graph.nodes[1].n_records + b->t.graph.nodes[2].n_records, 0);
   end(b);
 }
 
@@ -92,10 +84,10 @@ static void two_owned_values_never_share(void) {
   view(b, x, y); /* an input and an output */
   view(b, y, z); /* two outputs */
   view(b, c, w); /* a constant and an output */
-  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK_OK(graph_finish(&b->t.graph, &b->err), b->err);
   CHECK(buffer_of(b, x) != buffer_of(b, y) && buffer_of(b, y) != buffer_of(b, z) &&
         buffer_of(b, c) != buffer_of(b, w));
-  for (uint32_t i = 0; i < 3; i++) CHECK_EQ(b->g.nodes[i].n_records, 1);
+  for (uint32_t i = 0; i < 3; i++) CHECK_EQ(b->t.graph.nodes[i].n_records, 1);
   end(b);
 }
 
@@ -108,10 +100,10 @@ static void a_buffer_holds_the_largest_of_its_views(void) {
   view(b, t, v);
   relu(b, v, u);
   view(b, u, y);
-  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK_OK(graph_finish(&b->t.graph, &b->err), b->err);
   CHECK(buffer_of(b, t) == buffer_of(b, v) && buffer_of(b, u) == buffer_of(b, y));
-  CHECK_EQ(b->g.buffers[buffer_of(b, t)].size, 1024);
-  CHECK_EQ(b->g.buffers[buffer_of(b, y)].size, 1024);
+  CHECK_EQ(b->t.graph.buffers[buffer_of(b, t)].size, 1024);
+  CHECK_EQ(b->t.graph.buffers[buffer_of(b, y)].size, 1024);
   end(b);
 }
 
@@ -125,10 +117,10 @@ static void lifetimes_decide_who_shares(void) {
   relu(b, t[2], t[3]);
   add(b, t[3], t[1], t[4]); /* t[1] lives until here */
   relu(b, t[4], y);
-  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK_OK(graph_finish(&b->t.graph, &b->err), b->err);
   CHECK_EQ(buffer_of(b, t[2]), buffer_of(b, t[0]));
   CHECK(buffer_of(b, t[1]) != buffer_of(b, t[0]) && buffer_of(b, t[1]) != buffer_of(b, t[3]));
-  CHECK_EQ(b->g.n_buffers, 2 + 3); /* in, out and three transients */
+  CHECK_EQ(b->t.graph.n_buffers, 2 + 3); /* in, out and three transients */
   end(b);
 }
 
@@ -149,13 +141,13 @@ static void equal_constants_share_until_one_is_written(void) {
   NODE("update_cache.default", x, k2, number(b, 0), o2);
   view(b, k1, v);
   add(b, v, w, o3);
-  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK_OK(graph_finish(&b->t.graph, &b->err), b->err);
   CHECK_EQ(buffer_of(b, c), buffer_of(b, d));
   CHECK(buffer_of(b, k1) != buffer_of(b, k2) && buffer_of(b, k1) != buffer_of(b, c));
   CHECK(kind_of(b, c) == BUFFER_CONSTANT && kind_of(b, k1) == BUFFER_STATE);
   /* what is written later is nobody's view; behind the last write it may be one */
-  CHECK(buffer_of(b, w) != buffer_of(b, k2) && b->g.nodes[2].n_records == 1);
-  CHECK(buffer_of(b, v) == buffer_of(b, k1) && b->g.nodes[5].n_records == 0);
+  CHECK(buffer_of(b, w) != buffer_of(b, k2) && b->t.graph.nodes[2].n_records == 1);
+  CHECK(buffer_of(b, v) == buffer_of(b, k1) && b->t.graph.nodes[5].n_records == 0);
   end(b);
 }
 
@@ -164,18 +156,18 @@ static void a_layout_is_made_once_for_equal_constants(void) {
   struct built *b = begin(&usual);
   uint32_t c = constant(b, bytes, DIMS(4, 16)), d = constant(b, bytes, DIMS(4, 16)),
            e = constant(b, bytes, DIMS(8, 8)), f = constant(b, bytes, DIMS(4, 32)), p[5];
-  b->g.values[f].tensor.dtype = VK_FLOAT16; /* as many bytes and rows, other elements */
-  b->g.values[f].tensor.bytes.size = 256;
+  b->t.graph.values[f].tensor.dtype = VK_FLOAT16; /* as many bytes and rows, other elements */
+  b->t.graph.values[f].tensor.bytes.size = 256;
   const uint32_t from[] = {c, d, e, f, c};
   for (int i = 0; i < 5; i++)
-    CHECK_OK(graph_packed(&b->g, from[i], i < 4 ? &q4_scales : NULL, &p[i], &b->err), b->err);
+    CHECK_OK(graph_packed(&b->t.graph, from[i], i < 4 ? &q4_scales : NULL, &p[i], &b->err), b->err);
   CHECK_EQ(p[0], p[1]);
   CHECK(p[0] != c && p[2] != p[0] && p[3] != p[0] && p[4] == c);
   uint32_t x = input(b, DIMS(4)), out;
-  CHECK_FAILS(graph_packed(&b->g, x, &q4_scales, &out, &b->err), SCONCE_UNSUPPORTED, b->err,
+  CHECK_FAILS(graph_packed(&b->t.graph, x, &q4_scales, &out, &b->err), SCONCE_UNSUPPORTED, b->err,
               "a weight that is no constant");
-  CHECK_FAILS(graph_packed(&b->g, NO_VALUE, &q4_scales, &out, &b->err), SCONCE_BAD_GRAPH, b->err,
-              "a weight is missing");
+  CHECK_FAILS(graph_packed(&b->t.graph, NO_VALUE, &q4_scales, &out, &b->err), SCONCE_BAD_GRAPH,
+              b->err, "a weight is missing");
   end(b);
 }
 
@@ -189,12 +181,12 @@ static void a_layout_may_be_larger_than_its_source(void) {
   static const float bytes[100];
   struct built *b = begin(&usual);
   uint32_t c = constant(b, bytes, DIMS(100)), packed;
-  CHECK_OK(graph_packed(&b->g, c, &padded, &packed, &b->err), b->err);
-  CHECK_EQ(tensor_nbytes_max(&b->g.values[c].tensor), 400);
-  CHECK_EQ(tensor_nbytes_max(&b->g.values[packed].tensor), 800);
+  CHECK_OK(graph_packed(&b->t.graph, c, &padded, &packed, &b->err), b->err);
+  CHECK_EQ(tensor_nbytes_max(&b->t.graph.values[c].tensor), 400);
+  CHECK_EQ(tensor_nbytes_max(&b->t.graph.values[packed].tensor), 800);
   relu(b, packed, output(b, DIMS(100)));
-  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
-  CHECK_EQ(b->g.buffers[buffer_of(b, packed)].size, 800);
+  CHECK_OK(graph_finish(&b->t.graph, &b->err), b->err);
+  CHECK_EQ(b->t.graph.buffers[buffer_of(b, packed)].size, 800);
   end(b);
 }
 
@@ -206,13 +198,13 @@ static void many_constants_are_found_again(void) {
   struct built *b = begin(&usual);
   for (uint32_t i = 0; i < 2 * N; i++) ids[i] = constant(b, &bytes[i % N], DIMS(1, 1));
   for (uint32_t i = 0; i < 2 * N; i++)
-    CHECK_OK(graph_packed(&b->g, ids[i], &q4_scales, &packed[i], &b->err), b->err);
+    CHECK_OK(graph_packed(&b->t.graph, ids[i], &q4_scales, &packed[i], &b->err), b->err);
   for (uint32_t i = 0; i < N; i++) CHECK_EQ(packed[i], packed[i + N]);
   for (uint32_t i = 0; i < 2 * N; i += 2) add(b, ids[i], ids[i + 1], tensor(b, DIMS(1, 1)));
-  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK_OK(graph_finish(&b->t.graph, &b->err), b->err);
   uint32_t constants = 0;
-  for (uint32_t i = 0; i < b->g.n_buffers; i++)
-    constants += b->g.buffers[i].kind == BUFFER_CONSTANT;
+  for (uint32_t i = 0; i < b->t.graph.n_buffers; i++)
+    constants += b->t.graph.buffers[i].kind == BUFFER_CONSTANT;
   CHECK_EQ(constants, N);
   for (uint32_t i = 0; i < N; i++) CHECK_EQ(buffer_of(b, ids[i]), buffer_of(b, ids[i + N]));
   end(b);
@@ -224,16 +216,16 @@ static void prepack_needs_a_constant_of_the_same_shape(void) {
   uint32_t c = constant(b, bytes, DIMS(8)), x = input(b, DIMS(8)), small = tensor(b, DIMS(4)),
            same = tensor(b, DIMS(8));
   const struct text prepack = text_of("et_vk.prepack.default");
-  CHECK_FAILS(graph_add_node(&b->g, prepack, 0, (uint32_t[]){x, same}, 2, &b->err),
+  CHECK_FAILS(graph_add_node(&b->t.graph, prepack, 0, (uint32_t[]){x, same}, 2, &b->err),
               SCONCE_BAD_GRAPH, b->err, "the source is no constant tensor");
-  CHECK_FAILS(graph_add_node(&b->g, prepack, 0, (uint32_t[]){c, small}, 2, &b->err),
+  CHECK_FAILS(graph_add_node(&b->t.graph, prepack, 0, (uint32_t[]){c, small}, 2, &b->err),
               SCONCE_BAD_GRAPH, b->err, "the source is float32 [8], the result float32 [4]");
-  CHECK_FAILS(graph_add_node(&b->g, prepack, 0, (uint32_t[]){c}, 1, &b->err), SCONCE_BAD_GRAPH,
-              b->err, "1 arguments, expected 2");
-  CHECK_FAILS(graph_add_node(&b->g, prepack, 0, (uint32_t[]){NO_VALUE, same}, 2, &b->err),
+  CHECK_FAILS(graph_add_node(&b->t.graph, prepack, 0, (uint32_t[]){c}, 1, &b->err),
+              SCONCE_BAD_GRAPH, b->err, "1 arguments, expected 2");
+  CHECK_FAILS(graph_add_node(&b->t.graph, prepack, 0, (uint32_t[]){NO_VALUE, same}, 2, &b->err),
               SCONCE_BAD_GRAPH, b->err, "the source is no constant tensor");
-  CHECK_OK(graph_add_node(&b->g, prepack, 0, (uint32_t[]){c, same}, 2, &b->err), b->err);
-  CHECK(b->g.values[same].tensor.constant && b->g.n_nodes == 0);
+  CHECK_OK(graph_add_node(&b->t.graph, prepack, 0, (uint32_t[]){c, same}, 2, &b->err), b->err);
+  CHECK(b->t.graph.values[same].tensor.constant && b->t.graph.n_nodes == 0);
   end(b);
 }
 
@@ -246,8 +238,8 @@ static void the_checker_sees_broken_plans(void) {
            y = output(b, DIMS(4));
   add(b, x, c, t);
   relu(b, t, y);
-  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
-  struct graph *g = &b->g;
+  CHECK_OK(graph_finish(&b->t.graph, &b->err), b->err);
+  struct graph *g = &b->t.graph;
   struct tensor *tt = &g->values[t].tensor, *ty = &g->values[y].tensor;
   const uint32_t right = tt->buffer;
   char want[120];
@@ -284,7 +276,7 @@ static void a_constant_that_is_written_is_state(void) {
   add(b, x, c, t);
   add(b, t, d, y);
   relu(b, t, c);
-  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK_OK(graph_finish(&b->t.graph, &b->err), b->err);
   CHECK(kind_of(b, c) == BUFFER_STATE && kind_of(b, d) == BUFFER_CONSTANT);
   CHECK(buffer_of(b, c) != buffer_of(b, d) && buffer_of(b, c) != buffer_of(b, t));
   end(b);
@@ -294,9 +286,9 @@ static void an_input_is_no_constant(void) {
   static const float bytes[4];
   struct built *b = begin(&usual);
   uint32_t c = constant(b, bytes, DIMS(4)), y = output(b, DIMS(4));
-  b->g.values[c].tensor.input = true;
+  b->t.graph.values[c].tensor.input = true;
   relu(b, c, y);
-  CHECK_FAILS(graph_finish(&b->g, &b->err), SCONCE_BAD_GRAPH, b->err,
+  CHECK_FAILS(graph_finish(&b->t.graph, &b->err), SCONCE_BAD_GRAPH, b->err,
               "value 0 is an input and a constant");
   end(b);
 }
@@ -307,18 +299,19 @@ static void a_file_that_contradicts_itself_is_seen_at_load(void) {
   struct built *b = begin(&usual);
   uint32_t x = input(b, DIMS(2, 0)), w = constant(b, bytes, DIMS(0)), y = output(b, DIMS(4));
   NODE("et_vk.rms_norm.default", x, w, number(b, 1), y);
-  CHECK_FAILS(graph_finish(&b->g, &b->err), SCONCE_BAD_GRAPH, b->err, "rank 2, the graph says 1");
+  CHECK_FAILS(graph_finish(&b->t.graph, &b->err), SCONCE_BAD_GRAPH, b->err,
+              "rank 2, the graph says 1");
   end(b);
 }
 
 static void more_nodes_than_allowed_are_refused(void) {
   struct built *b = begin(&usual);
-  b->g.max_nodes = 3;
+  b->t.graph.max_nodes = 3;
   uint32_t x = input(b, DIMS(4)), args[] = {x, NO_VALUE};
   for (int i = 0; i < 4; i++) {
     args[1] = tensor(b, DIMS(4));
     const struct text name = text_of("aten.relu.default");
-    sconce_status status = graph_add_node(&b->g, name, (uint32_t)i, args, 2, &b->err);
+    sconce_status status = graph_add_node(&b->t.graph, name, (uint32_t)i, args, 2, &b->err);
     if (i < 3) CHECK_OK(status, b->err);
     if (i == 3) CHECK_FAILS(status, SCONCE_UNSUPPORTED, b->err, "more than 3 nodes");
   }
@@ -331,7 +324,7 @@ static void buffers_beyond_the_device_are_refused(void) {
   struct built *b = begin(&caps);
   uint32_t x = input(b, DIMS(1 << 20)), y = output(b, DIMS(1 << 20));
   relu(b, x, y);
-  CHECK_FAILS(graph_finish(&b->g, &b->err), SCONCE_NO_GPU_MEMORY, b->err,
+  CHECK_FAILS(graph_finish(&b->t.graph, &b->err), SCONCE_NO_GPU_MEMORY, b->err,
               "a tensor needs 4194304 bytes, the device's buffers have at most 1048576");
   end(b);
 }
@@ -343,7 +336,7 @@ static void nothing_changed_plans_nothing(void) {
   uint32_t x = input(b, DIMS(8, 4)), t = tensor(b, DIMS(8, 4)), y = output(b, DIMS(8, 4));
   relu(b, x, t);
   relu(b, t, y);
-  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK_OK(graph_finish(&b->t.graph, &b->err), b->err);
   static const struct {
     uint32_t rows, planned;
     const char *why;
@@ -357,11 +350,11 @@ static void nothing_changed_plans_nothing(void) {
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     CHECK_OK(call(b, rows[i].rows), b->err);
-    if (b->g.nodes_planned != rows[i].planned)
+    if (b->t.graph.nodes_planned != rows[i].planned)
       test_fail(__FILE__, __LINE__, "%s: %u nodes planned, want %u", rows[i].why,
-                b->g.nodes_planned, rows[i].planned);
-    CHECK_EQ(b->g.values[y].tensor.dim_live[0], rows[i].rows);
-    CHECK_EQ(b->g.nodes[1].n_records, rows[i].rows ? 1 : 0);
+                b->t.graph.nodes_planned, rows[i].planned);
+    CHECK_EQ(b->t.graph.values[y].tensor.dim_live[0], rows[i].rows);
+    CHECK_EQ(b->t.graph.nodes[1].n_records, rows[i].rows ? 1 : 0);
   }
   CHECK_FAILS(call(b, 9), SCONCE_BAD_ARGUMENT, b->err, "dim 0 is 9, at most 8");
   end(b);
@@ -389,29 +382,30 @@ static void a_failing_shape_is_taken_back(void) {
   NODE("sub", n, number(b, 3), d);
   NODE("floordiv", number(b, 4), d, q);
   NODE("aten.view_copy.default", t, list(b, DIMS(q, number(b, -1))), z);
-  b->g.values[y].tensor.rank = 2; /* as t */
-  memcpy(b->g.values[y].tensor.dim_max, (uint32_t[]){8, 4}, 8);
-  memcpy(b->g.values[y].tensor.dim_live, (uint32_t[]){8, 4}, 8);
-  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  b->t.graph.values[y].tensor.rank = 2; /* as t */
+  memcpy(b->t.graph.values[y].tensor.dim_max, (uint32_t[]){8, 4}, 8);
+  memcpy(b->t.graph.values[y].tensor.dim_live, (uint32_t[]){8, 4}, 8);
+  CHECK_OK(graph_finish(&b->t.graph, &b->err), b->err);
   CHECK_OK(call(b, 4), b->err);
-  struct record before = b->g.nodes[0].records[0];
-  CHECK(b->g.values[n].i == 4 && b->g.values[q].i == 4);
+  struct record before = b->t.graph.nodes[0].records[0];
+  CHECK(b->t.graph.values[n].i == 4 && b->t.graph.values[q].i == 4);
 
   CHECK_FAILS(call(b, 3), SCONCE_BAD_ARGUMENT, b->err, "node 4 (floordiv): 4 divided by 0");
-  CHECK_EQ(b->g.values[x].tensor.dim_live[0], 4);
-  CHECK_EQ(b->g.values[t].tensor.dim_live[0], 4);
-  CHECK(b->g.values[n].i == 4 && b->g.values[d].i == 1 && b->g.values[q].i == 4);
-  CHECK(same_record(&before, &b->g.nodes[0].records[0]));
+  CHECK_EQ(b->t.graph.values[x].tensor.dim_live[0], 4);
+  CHECK_EQ(b->t.graph.values[t].tensor.dim_live[0], 4);
+  CHECK(b->t.graph.values[n].i == 4 && b->t.graph.values[d].i == 1 && b->t.graph.values[q].i == 4);
+  CHECK(same_record(&before, &b->t.graph.nodes[0].records[0]));
   CHECK_FAILS(call(b, 8), SCONCE_BAD_ARGUMENT, b->err, "32 elements do not fill");
 
   CHECK_OK(call(b, 4), b->err);
-  CHECK_EQ(b->g.nodes_planned, 0); /* a shape that fails leaves all records as they were */
-  CHECK(same_record(&before, &b->g.nodes[0].records[0]));
-  CHECK(b->g.values[z].tensor.dim_live[0] == 4 && b->g.values[z].tensor.dim_live[1] == 4);
+  CHECK_EQ(b->t.graph.nodes_planned, 0); /* a shape that fails leaves all records as they were */
+  CHECK(same_record(&before, &b->t.graph.nodes[0].records[0]));
+  CHECK(b->t.graph.values[z].tensor.dim_live[0] == 4 &&
+        b->t.graph.values[z].tensor.dim_live[1] == 4);
   CHECK_OK(call(b, 4), b->err);
-  CHECK_EQ(b->g.nodes_planned, 0);
+  CHECK_EQ(b->t.graph.nodes_planned, 0);
   CHECK_OK(call(b, 5), b->err);
-  CHECK(b->g.values[q].i == 2 && b->g.values[z].tensor.dim_live[1] == 10);
+  CHECK(b->t.graph.values[q].i == 2 && b->t.graph.values[z].tensor.dim_live[1] == 10);
   end(b);
 }
 
@@ -460,20 +454,22 @@ static void scalars_follow_python(void) {
     struct built *b = begin(&usual);
     uint32_t a = symint(b), c = symint(b), r = symint(b);
     NODE(rows[i].op, a, c, r);
-    CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+    CHECK_OK(graph_finish(&b->t.graph, &b->err), b->err);
     for (int again = 0; again < 2; again++) { /* an error leaves the graph usable */
       bool good = !rows[i].error || again;
-      graph_begin(&b->g);
-      CHECK_OK(graph_set_symint(&b->g, a, good && rows[i].error ? 6 : rows[i].a, &b->err), b->err);
-      CHECK_OK(graph_set_symint(&b->g, c, good && rows[i].error ? 1 : rows[i].b, &b->err), b->err);
-      sconce_status status = graph_plan(&b->g, &b->err);
+      graph_begin(&b->t.graph);
+      CHECK_OK(graph_set_symint(&b->t.graph, a, good && rows[i].error ? 6 : rows[i].a, &b->err),
+               b->err);
+      CHECK_OK(graph_set_symint(&b->t.graph, c, good && rows[i].error ? 1 : rows[i].b, &b->err),
+               b->err);
+      sconce_status status = graph_plan(&b->t.graph, &b->err);
       if (good) {
         CHECK_OK(status, b->err);
-        if (!rows[i].error) CHECK_EQ(b->g.values[r].i, rows[i].want);
+        if (!rows[i].error) CHECK_EQ(b->t.graph.values[r].i, rows[i].want);
       } else {
         CHECK_FAILS(status, SCONCE_BAD_ARGUMENT, b->err, rows[i].error);
-        graph_rollback(&b->g);
-        CHECK(b->g.values[a].i == 0 && b->g.values[r].i == 0);
+        graph_rollback(&b->t.graph);
+        CHECK(b->t.graph.values[a].i == 0 && b->t.graph.values[r].i == 0);
       }
     }
     end(b);
@@ -485,19 +481,19 @@ static void a_negated_scalar(void) {
   uint32_t a = symint(b), r = symint(b), fixed = symint(b);
   NODE("neg", a, r);
   NODE("neg", number(b, 5), fixed);
-  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK_OK(graph_finish(&b->t.graph, &b->err), b->err);
   static const int64_t rows[] = {3, -7, 0, INT32_MAX};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    graph_begin(&b->g);
-    CHECK_OK(graph_set_symint(&b->g, a, rows[i], &b->err), b->err);
-    CHECK_OK(graph_plan(&b->g, &b->err), b->err);
-    CHECK(b->g.values[r].i == -rows[i] && b->g.values[fixed].i == -5);
+    graph_begin(&b->t.graph);
+    CHECK_OK(graph_set_symint(&b->t.graph, a, rows[i], &b->err), b->err);
+    CHECK_OK(graph_plan(&b->t.graph, &b->err), b->err);
+    CHECK(b->t.graph.values[r].i == -rows[i] && b->t.graph.values[fixed].i == -5);
   }
-  graph_begin(&b->g);
-  CHECK_OK(graph_set_symint(&b->g, a, INT32_MIN, &b->err), b->err);
-  CHECK_FAILS(graph_plan(&b->g, &b->err), SCONCE_BAD_ARGUMENT, b->err,
+  graph_begin(&b->t.graph);
+  CHECK_OK(graph_set_symint(&b->t.graph, a, INT32_MIN, &b->err), b->err);
+  CHECK_FAILS(graph_plan(&b->t.graph, &b->err), SCONCE_BAD_ARGUMENT, b->err,
               "2147483648 does not fit 32 bits");
-  graph_rollback(&b->g);
+  graph_rollback(&b->t.graph);
   end(b);
 }
 
@@ -505,11 +501,11 @@ static void a_64_bit_overflow_is_an_error(void) {
   struct built *b = begin(&usual);
   uint32_t r = symint(b);
   NODE("mul", number(b, INT64_MAX), number(b, 2), r);
-  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
-  graph_begin(&b->g);
-  CHECK_FAILS(graph_plan(&b->g, &b->err), SCONCE_BAD_ARGUMENT, b->err,
+  CHECK_OK(graph_finish(&b->t.graph, &b->err), b->err);
+  graph_begin(&b->t.graph);
+  CHECK_FAILS(graph_plan(&b->t.graph, &b->err), SCONCE_BAD_ARGUMENT, b->err,
               "9223372036854775807 * 2 overflows");
-  graph_rollback(&b->g);
+  graph_rollback(&b->t.graph);
   end(b);
 }
 
@@ -521,13 +517,13 @@ static void sizes_of_intermediates_are_exact_at_once(void) {
   NODE("sym_size.int", t, number(b, 0), s);
   NODE("sym_size.int", t, number(b, -1), last);
   NODE("aten.slice_copy.Tensor", x, number(b, 0), number(b, 0), s, number(b, 1), y);
-  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK_OK(graph_finish(&b->t.graph, &b->err), b->err);
   static const uint32_t rows[] = {6, 8, 1, 0, 7};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     CHECK_OK(call(b, rows[i]), b->err);
-    CHECK_EQ(b->g.values[s].i, rows[i] / 2);
-    CHECK_EQ(b->g.values[last].i, 4);
-    CHECK_EQ(b->g.values[y].tensor.dim_live[0], rows[i] / 2);
+    CHECK_EQ(b->t.graph.values[s].i, rows[i] / 2);
+    CHECK_EQ(b->t.graph.values[last].i, 4);
+    CHECK_EQ(b->t.graph.values[y].tensor.dim_live[0], rows[i] / 2);
   }
   end(b);
 }
@@ -536,20 +532,20 @@ static void sizes_of_intermediates_are_exact_at_once(void) {
 static void a_number_of_the_device_stops_the_plan(void) {
   struct built *b = begin(&usual);
   uint32_t x = input(b, DIMS(4)), t = tensor(b, DIMS(4)), s = symint(b), y = output(b, DIMS(4));
-  b->g.values[x].tensor.dtype = b->g.values[t].tensor.dtype = VK_INT32;
-  b->g.values[y].tensor.dtype = VK_INT32;
+  b->t.graph.values[x].tensor.dtype = b->t.graph.values[t].tensor.dtype = VK_INT32;
+  b->t.graph.values[y].tensor.dtype = VK_INT32;
   add(b, x, x, t);
   NODE("et_vk.select_as_symint.default", t, number(b, 0), number(b, -1), s);
   NODE("aten.slice_copy.Tensor", x, number(b, 0), number(b, 0), s, number(b, 1), y);
-  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK_OK(graph_finish(&b->t.graph, &b->err), b->err);
   for (int32_t k = 0; k < 3; k++) {
     CHECK_OK(call(b, 4), b->err);
-    CHECK(b->g.wanted == t && b->g.planned == 1);
+    CHECK(b->t.graph.wanted == t && b->t.graph.planned == 1);
     const int32_t elements[4] = {9, 9, 9, 1 + k};
-    b->g.values[t].tensor.host = elements;
-    CHECK_OK(graph_plan(&b->g, &b->err), b->err);
-    CHECK(b->g.wanted == NO_VALUE && b->g.planned == 3);
-    CHECK_EQ(b->g.values[y].tensor.dim_live[0], 1 + k);
+    b->t.graph.values[t].tensor.host = elements;
+    CHECK_OK(graph_plan(&b->t.graph, &b->err), b->err);
+    CHECK(b->t.graph.wanted == NO_VALUE && b->t.graph.planned == 3);
+    CHECK_EQ(b->t.graph.values[y].tensor.dim_live[0], 1 + k);
   }
   end(b);
 }
@@ -558,17 +554,17 @@ static void a_number_of_the_device_stops_the_plan(void) {
 static void an_empty_tensor_has_no_number(void) {
   struct built *b = begin(&usual);
   uint32_t x = input(b, DIMS(2, 5)), s = symint(b), y = output(b, DIMS(2, 5));
-  b->g.values[x].tensor.dtype = b->g.values[y].tensor.dtype = VK_INT32;
+  b->t.graph.values[x].tensor.dtype = b->t.graph.values[y].tensor.dtype = VK_INT32;
   NODE("et_vk.select_as_symint.default", x, number(b, 1), number(b, 3), s);
   NODE("aten.slice_copy.Tensor", x, number(b, 0), number(b, 0), s, number(b, 1), y);
-  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK_OK(graph_finish(&b->t.graph, &b->err), b->err);
   int32_t *elements = calloc(10, sizeof *elements);
   elements[3] = 1;
-  b->g.values[x].tensor.host = elements;
+  b->t.graph.values[x].tensor.host = elements;
   CHECK_OK(call(b, 2), b->err);
-  CHECK_EQ(b->g.values[s].i, 1);
+  CHECK_EQ(b->t.graph.values[s].i, 1);
   elements = realloc(elements, 1);
-  b->g.values[x].tensor.host = elements;
+  b->t.graph.values[x].tensor.host = elements;
   CHECK_FAILS(call(b, 0), SCONCE_BAD_ARGUMENT, b->err, "a scalar from a tensor without elements");
   free(elements);
   end(b);
@@ -584,9 +580,9 @@ static void large_grids_are_folded(void) {
     struct built *b = begin(&caps);
     uint32_t x = input(b, DIMS(sizes[i])), y = output(b, DIMS(sizes[i]));
     relu(b, x, y);
-    sconce_status status = graph_finish(&b->g, &b->err);
+    sconce_status status = graph_finish(&b->t.graph, &b->err);
     CHECK_OK(status, b->err);
-    const struct record *r = status == SCONCE_OK ? b->g.nodes[0].records : NULL;
+    const struct record *r = status == SCONCE_OK ? b->t.graph.nodes[0].records : NULL;
     uint64_t groups = (sizes[i] + 255) / 256, got = 0;
     if (r) got = (uint64_t)r->grid[0] * r->grid[1] * r->grid[2];
     CHECK(got >= groups);
@@ -599,7 +595,7 @@ static void large_grids_are_folded(void) {
   struct built *b = begin(&caps);
   uint32_t x = input(b, DIMS(1 << 20)), y = output(b, DIMS(1 << 20));
   relu(b, x, y);
-  CHECK_FAILS(graph_finish(&b->g, &b->err), SCONCE_UNSUPPORTED, b->err, "4096 workgroups");
+  CHECK_FAILS(graph_finish(&b->t.graph, &b->err), SCONCE_UNSUPPORTED, b->err, "4096 workgroups");
   end(b);
 }
 
@@ -635,8 +631,8 @@ static void fixed_parameters_are_rows_of_the_graph(void) {
   struct built *b = begin(&usual);
   uint32_t x = input(b, DIMS(4)), y = output(b, DIMS(4));
   relu(b, x, y);
-  struct node *n = &b->g.nodes[0];
-  struct plan p = {.g = &b->g, .node = n, .err = &b->err};
+  struct node *n = &b->t.graph.nodes[0];
+  struct plan p = {.g = &b->t.graph, .node = n, .err = &b->err};
   for (uint32_t i = 0; i < 2 * TRIES; i++) {
     struct chain_params params = {.n = 4, .add = i % TRIES};
     CHECK_OK(dispatch_fixed(&p, &table, &params, 1, OPERANDS({x}, {y})), b->err);
@@ -676,7 +672,7 @@ static void a_row_is_chosen_from_the_operators_tables(void) {
       {VK_UNSET, 1, "any"}};
   struct built *b = begin(&usual);
   const struct node n = {.op = &listed_op};
-  struct plan p = {.g = &b->g, .err = &b->err};
+  struct plan p = {.g = &b->t.graph, .err = &b->err};
   const struct kernel *row;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     CHECK_OK(choose(&p, &n, listed, cases[i].dtype, &cases[i].n, &row), b->err);
@@ -699,14 +695,14 @@ static void rows_to_avoid_come_last(void) {
   careful.avoid = "chain/large_f16,other/any,chain/f32_or_i32";
   struct built *b = begin(&careful);
   const struct node n = {.op = &listed_op}, fused = {.op = &listed_op, .n_parts = 2};
-  struct plan p = {.g = &b->g, .err = &b->err};
+  struct plan p = {.g = &b->t.graph, .err = &b->err};
   const uint32_t large = 11;
   CHECK_TEXT(row_for(&p, &n, listed, VK_FLOAT16, &large)->name, "any");
   CHECK_TEXT(row_for(&p, &n, listed, VK_FLOAT32, &large)->name, "any");
-  b->g.force = "large_f16";
+  b->t.graph.force = "large_f16";
   CHECK_TEXT(row_for(&p, &n, listed, VK_FLOAT16, &large)->name, "any");
   CHECK(!kernel_runs(&listed[0], &careful) && kernel_runs(&listed[4], &careful));
-  b->g.caps.avoid = "chain/any,chain/large_f16";
+  b->t.graph.caps.avoid = "chain/any,chain/large_f16";
   CHECK_TEXT(row_for(&p, &n, listed, VK_FLOAT16, &large)->name, "large_f16");
   CHECK(row_for(&p, &fused, listed, VK_FLOAT16, &large) == NULL);
   CHECK_TEXT(row_for(&p, &fused, listed, VK_FLOAT32, &large)->name, "f32_or_i32");
@@ -719,19 +715,20 @@ static void results_are_counted_once(void) {
   uint32_t x = input(b, DIMS(5, 8)), w = input(b, DIMS(8)), sizes[] = {number(b, 2), number(b, 3)};
   uint32_t parts[] = {tensor(b, DIMS(2, 8)), tensor(b, DIMS(3, 8))};
   uint32_t norm[] = {tensor(b, DIMS(5, 8)), tensor(b, DIMS(5, 1)), tensor(b, DIMS(5, 1))};
-  uint32_t eight = number(b, 8), dims = list(b, 1, &eight), eps = number(b, 1);
-  NODE("aten::split_with_sizes_copy.out", x, list(b, 2, sizes), number(b, 0), list(b, 2, parts),
-       list(b, 2, parts));
+  uint32_t eight = number(b, 8), dims = list(b, &eight, 1), eps = number(b, 1);
+  NODE("aten::split_with_sizes_copy.out", x, list(b, sizes, 2), number(b, 0), list(b, parts, 2),
+       list(b, parts, 2));
   NODE("aten::native_layer_norm.out", x, dims, w, w, eps, norm[0], norm[1], norm[2],
-       list(b, 3, norm));
+       list(b, norm, 3));
   CHECK_OK(b->err.status, b->err);
-  CHECK_EQ(b->g.nodes[0].n_args, 4);
-  CHECK_EQ(b->g.nodes[1].n_args, 6);
-  CHECK(b->g.values[out_id(&b->g.nodes[1])].list.ids[2] == norm[2]);
-  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
-  const uint32_t other[] = {x, dims, w, w, eps, norm[0], norm[1], x, list(b, 3, norm)};
-  CHECK_FAILS(graph_add_node(&b->g, text_of("aten::native_layer_norm.out"), 2, other, 9, &b->err),
-              SCONCE_BAD_GRAPH, b->err, "9 arguments, expected 6");
+  CHECK_EQ(b->t.graph.nodes[0].n_args, 4);
+  CHECK_EQ(b->t.graph.nodes[1].n_args, 6);
+  CHECK(b->t.graph.values[out_id(&b->t.graph.nodes[1])].list.ids[2] == norm[2]);
+  CHECK_OK(graph_finish(&b->t.graph, &b->err), b->err);
+  const uint32_t other[] = {x, dims, w, w, eps, norm[0], norm[1], x, list(b, norm, 3)};
+  CHECK_FAILS(
+      graph_add_node(&b->t.graph, text_of("aten::native_layer_norm.out"), 2, other, 9, &b->err),
+      SCONCE_BAD_GRAPH, b->err, "9 arguments, expected 6");
   end(b);
 }
 

@@ -3,19 +3,12 @@
 
 #include <math.h>
 
-static uint32_t symint(struct built *b) { return graph_add_value(&b->g, VK_SYMINT, &b->err); }
-
-static uint32_t output(struct built *b, uint32_t rank, const uint32_t *dims) {
-  uint32_t id = tensor(b, rank, dims);
-  make_output(b, id);
-  return id;
-}
-
 static sconce_status call(struct built *b, uint32_t rows) {
-  graph_begin(&b->g);
-  sconce_status status = graph_set_dims(&b->g, b->inputs[0], (uint32_t[]){rows, 4}, 2, &b->err);
-  if (status == SCONCE_OK) status = graph_plan(&b->g, &b->err);
-  if (status != SCONCE_OK) graph_rollback(&b->g);
+  graph_begin(&b->t.graph);
+  sconce_status status =
+      graph_set_dims(&b->t.graph, b->t.inputs[0], (uint32_t[]){rows, 4}, 2, &b->err);
+  if (status == SCONCE_OK) status = graph_plan(&b->t.graph, &b->err);
+  if (status != SCONCE_OK) graph_rollback(&b->t.graph);
   return status;
 }
 
@@ -67,13 +60,13 @@ static void numbers_keep_their_kind(void) {
     char name[80];
     for (uint32_t k = 0; k <= rows[i].n; k++) args[k] = symint(b);
     snprintf(name, sizeof name, "executorch_prim::%s", rows[i].op);
-    CHECK_OK(graph_add_node(&b->g, text_of(name), 0, args, rows[i].n + 1, &b->err), b->err);
-    CHECK_OK(graph_finish(&b->g, &b->err), b->err);
-    graph_begin(&b->g);
+    CHECK_OK(graph_add_node(&b->t.graph, text_of(name), 0, args, rows[i].n + 1, &b->err), b->err);
+    CHECK_OK(graph_finish(&b->t.graph, &b->err), b->err);
+    graph_begin(&b->t.graph);
     for (uint32_t k = 0; k < rows[i].n; k++)
-      CHECK_OK(graph_set_number(&b->g, args[k], rows[i].args[k], &b->err), b->err);
-    CHECK_OK(graph_plan(&b->g, &b->err), b->err);
-    const struct value *got = &b->g.values[args[rows[i].n]];
+      CHECK_OK(graph_set_number(&b->t.graph, args[k], rows[i].args[k], &b->err), b->err);
+    CHECK_OK(graph_plan(&b->t.graph, &b->err), b->err);
+    const struct value *got = &b->t.graph.values[args[rows[i].n]];
     if (got->number != rows[i].want.kind || got->i != rows[i].want.i)
       test_fail(__FILE__, __LINE__, "row %zu, %s: kind %d, %lld", i, name, (int)got->number,
                 (long long)got->i);
@@ -89,13 +82,13 @@ static void a_scalar_that_counts(void) {
   NODE("add", i, number(b, 2), i);
   NODE("aten.select_copy.int", x, number(b, 0), i, z);
   NODE("sub", i, number(b, 1), i);
-  CHECK_OK(graph_finish(&b->g, &b->err), b->err);
+  CHECK_OK(graph_finish(&b->t.graph, &b->err), b->err);
   for (int64_t k = 0; k < 3; k++) {
     CHECK_OK(call(b, 8), b->err);
-    CHECK_EQ(b->g.values[i].i, k + 1);
+    CHECK_EQ(b->t.graph.values[i].i, k + 1);
   }
   CHECK_FAILS(call(b, 4), SCONCE_BAD_ARGUMENT, b->err, "index 5 of a dim of 4");
-  CHECK_EQ(b->g.values[i].i, 3); /* as before the call */
+  CHECK_EQ(b->t.graph.values[i].i, 3); /* as before the call */
   end(b);
 }
 

@@ -6,35 +6,29 @@
 
 enum { M = 4, K = 64, GROUP = 32, HEAD = 8, TOKENS = 16, HEADS = 8 };
 
-static uint32_t constant(struct built *b, enum vk_dtype dtype, uint32_t rank,
-                         const uint32_t *dims) {
-  uint32_t id = graph_add_tensor(&b->g, dtype, rank, dims, &b->err);
-  struct tensor *t = &b->g.values[id].tensor;
-  const size_t size = (size_t)tensor_nbytes_max(t);
-  if (!b->bytes) b->bytes = calloc(1, 1 << 20);
-  t->constant = true;
-  t->bytes = extent_of((struct span){b->bytes + b->used, size});
-  b->used += size;
-  return id;
+static uint32_t constant(struct built *b, enum vk_dtype dtype, const uint32_t *dims,
+                         uint32_t rank) {
+  void *zeros;
+  return op_constant_of(&b->t, dtype, dims, rank, &zeros);
 }
 
-static uint32_t null(struct built *b) { return graph_add_value(&b->g, VK_NULL, &b->err); }
+static uint32_t null(struct built *b) { return op_null(&b->t); }
 
 static sconce_status finish(struct built *b, const char *off) {
-  b->g.passes_off = off;
-  return graph_finish(&b->g, &b->err);
+  b->t.graph.passes_off = off;
+  return graph_finish(&b->t.graph, &b->err);
 }
 
 static uint32_t count(const struct built *b, const char *name) {
   uint32_t n = 0;
-  for (uint32_t i = 0; i < b->g.n_nodes; i++) n += !strcmp(b->g.nodes[i].name, name);
+  for (uint32_t i = 0; i < b->t.graph.n_nodes; i++) n += !strcmp(b->t.graph.nodes[i].name, name);
   return n;
 }
 
 /* ---- pieces of a model ----------------------------------------------------------------------- */
 
 static uint32_t linear_with(struct built *b, uint32_t x, uint32_t w, uint32_t n) {
-  const struct tensor *t = &b->g.values[x].tensor;
+  const struct tensor *t = &b->t.graph.values[x].tensor;
   uint32_t scales = constant(b, VK_FLOAT32, DIMS(2 * t->dim_max[t->rank - 1] / K, n));
   uint32_t y = tensor(b, DIMS(M, n));
   return NODE("et_vk.linear_q4gsw.default", x, w, scales, number(b, GROUP), null(b), y);
@@ -50,10 +44,10 @@ static uint32_t norm(struct built *b, uint32_t x) {
 }
 
 static uint32_t relu(struct built *b, uint32_t x) {
-  const struct tensor *t = &b->g.values[x].tensor;
+  const struct tensor *t = &b->t.graph.values[x].tensor;
   uint32_t dims[RANK_MAX];
   memcpy(dims, t->dim_max, sizeof dims);
-  uint32_t y = tensor(b, t->rank, dims);
+  uint32_t y = tensor(b, dims, t->rank);
   return NODE("aten.relu.default", x, y);
 }
 
@@ -67,10 +61,10 @@ static uint32_t mul(struct built *b, uint32_t x, uint32_t y) {
   return NODE("aten.mul.Tensor", x, y, z);
 }
 
-static uint32_t view(struct built *b, uint32_t x, uint32_t rank, const uint32_t *dims) {
+static uint32_t view(struct built *b, uint32_t x, const uint32_t *dims, uint32_t rank) {
   uint32_t sizes[RANK_MAX];
   for (uint32_t i = 0; i < rank; i++) sizes[i] = number(b, dims[i]);
-  uint32_t size = list(b, rank, sizes), y = tensor(b, rank, dims);
+  uint32_t size = list(b, sizes, rank), y = tensor(b, dims, rank);
   return NODE("aten.view_copy.default", x, size, y);
 }
 
@@ -86,12 +80,12 @@ static uint32_t cache(struct built *b) {
 
 static uint32_t attention(struct built *b, uint32_t q, uint32_t k, uint32_t v) {
   uint32_t c = input(b, DIMS(M, HEAD / 2)), s = input(b, DIMS(M, HEAD / 2));
-  uint32_t start = graph_add_value(&b->g, VK_SYMINT, &b->err);
+  uint32_t start = symint(b);
   uint32_t turned[2] = {tensor(b, DIMS(1, M, HEADS, HEAD)), tensor(b, DIMS(1, M, HEADS, HEAD))};
-  uint32_t out = tensor(b, DIMS(1, M, HEADS, HEAD)), results = list(b, 2, turned);
+  uint32_t out = tensor(b, DIMS(1, M, HEADS, HEAD)), results = list(b, turned, 2);
   NODE("et_vk.apply_rotary_emb.default", q, k, c, s, results);
-  uint32_t yes = graph_add_value(&b->g, VK_BOOLEAN, &b->err);
-  b->g.values[yes].b = true;
+  uint32_t yes = graph_add_value(&b->t.graph, VK_BOOLEAN, &b->err);
+  b->t.graph.values[yes].b = true;
   uint32_t caches[2] = {cache(b), cache(b)}, one = number(b, 1), zero = number(b, 0);
   uint32_t none = null(b);
   return NODE("sdpa_with_kv_cache.default", turned[0], turned[1], v, caches[0], caches[1], start,
@@ -131,14 +125,14 @@ static void a_layer_becomes_a_few_nodes(void) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     struct built *b = begin(&usual);
     layer(b);
-    CHECK_EQ(b->g.n_nodes, 20);
+    CHECK_EQ(b->t.graph.n_nodes, 20);
     CHECK_OK(finish(b, rows[i].off), b->err);
-    if (b->g.n_nodes != rows[i].nodes || count(b, "sconce.linear_q4") != rows[i].linears ||
+    if (b->t.graph.n_nodes != rows[i].nodes || count(b, "sconce.linear_q4") != rows[i].linears ||
         count(b, "sconce.attention_step") != rows[i].attentions ||
         count(b, "et_vk.rms_norm.default") != rows[i].norms ||
         count(b, "aten.add.Tensor") != rows[i].adds)
       test_fail(__FILE__, __LINE__, "without '%s': %u nodes, %u projections, %u attentions",
-                rows[i].off ? rows[i].off : "", b->g.n_nodes, count(b, "sconce.linear_q4"),
+                rows[i].off ? rows[i].off : "", b->t.graph.n_nodes, count(b, "sconce.linear_q4"),
                 count(b, "sconce.attention_step"));
     end(b);
   }
@@ -165,10 +159,10 @@ static void parts_keep_their_order(void) {
   struct built *b = begin(&usual);
   bool seen[32] = {false};
   layer(b);
-  const uint32_t all = b->g.n_nodes;
+  const uint32_t all = b->t.graph.n_nodes;
   CHECK_OK(finish(b, NULL), b->err);
-  for (uint32_t i = 0; i < b->g.n_nodes; i++) {
-    const struct node *n = &b->g.nodes[i];
+  for (uint32_t i = 0; i < b->t.graph.n_nodes; i++) {
+    const struct node *n = &b->t.graph.nodes[i];
     CHECK(n->op != NULL);
     for (uint32_t k = 0; k < (n->n_parts ? n->n_parts : 1); k++) {
       const struct node *part = n->n_parts ? &n->parts[k] : n;
@@ -250,7 +244,7 @@ static void one_weight_in_two_nodes(struct built *b) {
 static void two_weights_of_the_same_bytes(struct built *b) {
   uint32_t x = input(b, DIMS(M, K)), w = constant(b, VK_UINT8, DIMS(8, K / 2));
   uint32_t same = constant(b, VK_UINT8, DIMS(8, K / 2));
-  b->g.values[same].tensor.bytes = b->g.values[w].tensor.bytes;
+  b->t.graph.values[same].tensor.bytes = b->t.graph.values[w].tensor.bytes;
   make_output(b, linear_with(b, x, w, 8));
   make_output(b, linear_with(b, x, same, 8));
 }
@@ -263,9 +257,9 @@ static void a_weight_that_is_an_output(struct built *b) {
 }
 
 static void a_weight_that_is_an_input(struct built *b) {
-  uint32_t x = input(b, DIMS(M, K)), w = graph_add_tensor(&b->g, VK_UINT8, DIMS(8, K / 2), &b->err);
-  b->g.values[w].tensor.input = true;
-  b->inputs[b->g.n_inputs++] = w;
+  uint32_t x = input(b, DIMS(M, K)), w = op_tensor(&b->t, VK_UINT8, DIMS(8, K / 2));
+  b->t.graph.values[w].tensor.input = true;
+  b->t.inputs[b->t.graph.n_inputs++] = w;
   make_output(b, linear_with(b, x, w, 8));
   make_output(b, linear(b, x, 8));
 }
@@ -295,8 +289,8 @@ static void four_projections(struct built *b) {
 static void a_turned_query_that_is_seen(struct built *b) {
   uint32_t q = input(b, DIMS(1, M, HEADS, HEAD)), v = input(b, DIMS(1, M, HEADS, HEAD));
   uint32_t out = attention(b, q, input(b, DIMS(1, M, HEADS, HEAD)), v);
-  const struct node *rope = &b->g.nodes[0];
-  make_output(b, b->g.values[out_id(rope)].list.ids[0]);
+  const struct node *rope = &b->t.graph.nodes[0];
+  make_output(b, b->t.graph.values[out_id(rope)].list.ids[0]);
   make_output(b, out);
 }
 
@@ -334,9 +328,9 @@ static void order_and_hazards(void) {
     rows[i].make(b);
     CHECK_OK(finish(b, NULL), b->err);
     uint32_t fused = count(b, "sconce.linear_q4") + count(b, "sconce.attention_step");
-    if (b->g.n_nodes != rows[i].nodes || fused != rows[i].fused)
+    if (b->t.graph.n_nodes != rows[i].nodes || fused != rows[i].fused)
       test_fail(__FILE__, __LINE__, "%s: %u nodes, %u fused, want %u and %u", rows[i].why,
-                b->g.n_nodes, fused, rows[i].nodes, rows[i].fused);
+                b->t.graph.n_nodes, fused, rows[i].nodes, rows[i].fused);
     end(b);
   }
 }
@@ -350,19 +344,20 @@ static void values_that_show_each_other(void) {
   NODE("aten.clone.default", one, null(b), two);
   NODE("aten.add.Tensor", x, one, number(b, 1), y);
   make_output(b, y);
-  (void)!graph_finish(&b->g, &b->err);
-  CHECK_EQ(b->g.n_nodes, 3);
+  (void)!graph_finish(&b->t.graph, &b->err);
+  CHECK_EQ(b->t.graph.n_nodes, 3);
   end(b);
 }
 
 static void fused_names_are_in_no_file(void) {
   struct built *b = begin(&usual);
   uint32_t x = input(b, DIMS(M, K)), y = tensor(b, DIMS(M, K));
-  CHECK_FAILS(graph_add_node(&b->g, text_of("sconce.linear_q4"), 0, (uint32_t[]){x, y}, 2, &b->err),
-              SCONCE_UNSUPPORTED, b->err, "no such operator");
   CHECK_FAILS(
-      graph_add_node(&b->g, text_of("sconce.attention_step"), 0, (uint32_t[]){x, y}, 2, &b->err),
+      graph_add_node(&b->t.graph, text_of("sconce.linear_q4"), 0, (uint32_t[]){x, y}, 2, &b->err),
       SCONCE_UNSUPPORTED, b->err, "no such operator");
+  CHECK_FAILS(graph_add_node(&b->t.graph, text_of("sconce.attention_step"), 0, (uint32_t[]){x, y},
+                             2, &b->err),
+              SCONCE_UNSUPPORTED, b->err, "no such operator");
   end(b);
 }
 
@@ -431,16 +426,16 @@ static void joined_constants_are_aligned(void) {
     CHECK_EQ(count(b, "sconce.linear_q4"), 1);
     uint64_t end_of_last = 0;
     for (int k = 0; k < 3; k++) {
-      const struct tensor *t = &b->g.values[w[k]].tensor;
-      CHECK_EQ(t->buffer, b->g.values[w[0]].tensor.buffer);
+      const struct tensor *t = &b->t.graph.values[w[k]].tensor;
+      CHECK_EQ(t->buffer, b->t.graph.values[w[0]].tensor.buffer);
       CHECK_EQ(t->base % unit, 0);
       CHECK(t->base >= end_of_last && t->base < end_of_last + unit);
       CHECK_EQ(t->behind, k > 0);
       CHECK_EQ(t->joined, k < 2 ? w[k + 1] : NO_VALUE);
       end_of_last = t->base + tensor_nbytes_max(t);
     }
-    CHECK_EQ(graph_joined_size(&b->g, w[0]), end_of_last);
-    const struct buffer *buffer = &b->g.buffers[b->g.values[w[0]].tensor.buffer];
+    CHECK_EQ(graph_joined_size(&b->t.graph, w[0]), end_of_last);
+    const struct buffer *buffer = &b->t.graph.buffers[b->t.graph.values[w[0]].tensor.buffer];
     CHECK_EQ(buffer->kind, BUFFER_CONSTANT);
     CHECK_EQ(buffer->value, w[0]);
     CHECK(buffer->size >= end_of_last && buffer->size % BUFFER_UNIT == 0);
@@ -453,18 +448,18 @@ static void what_cannot_be_joined(void) {
   uint32_t a = constant(b, VK_FLOAT32, DIMS(8)), c = constant(b, VK_FLOAT32, DIMS(8)),
            d = constant(b, VK_FLOAT32, DIMS(8)), written = constant(b, VK_FLOAT32, DIMS(8)),
            out = constant(b, VK_FLOAT32, DIMS(8)), plain = tensor(b, DIMS(8));
-  b->g.values[written].tensor.written = true;
-  b->g.values[out].tensor.output = true;
-  const uint32_t others[] = {written, out, plain, number(b, 1), a, NO_VALUE, b->g.n_values};
+  b->t.graph.values[written].tensor.written = true;
+  b->t.graph.values[out].tensor.output = true;
+  const uint32_t others[] = {written, out, plain, number(b, 1), a, NO_VALUE, b->t.graph.n_values};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-    CHECK(!graph_join(&b->g, (uint32_t[]){a, others[i]}, 2));
-    CHECK(!graph_join(&b->g, (uint32_t[]){others[i], a}, 2));
-    CHECK(b->g.values[a].tensor.joined == NO_VALUE && !b->g.values[a].tensor.behind);
+    CHECK(!graph_join(&b->t.graph, (uint32_t[]){a, others[i]}, 2));
+    CHECK(!graph_join(&b->t.graph, (uint32_t[]){others[i], a}, 2));
+    CHECK(b->t.graph.values[a].tensor.joined == NO_VALUE && !b->t.graph.values[a].tensor.behind);
   }
-  CHECK(graph_join(&b->g, (uint32_t[]){a, c}, 2));
-  CHECK(!graph_join(&b->g, (uint32_t[]){d, a}, 2));
-  CHECK(!graph_join(&b->g, (uint32_t[]){c, d}, 2));
-  CHECK_EQ(b->g.values[d].tensor.joined, NO_VALUE);
+  CHECK(graph_join(&b->t.graph, (uint32_t[]){a, c}, 2));
+  CHECK(!graph_join(&b->t.graph, (uint32_t[]){d, a}, 2));
+  CHECK(!graph_join(&b->t.graph, (uint32_t[]){c, d}, 2));
+  CHECK_EQ(b->t.graph.values[d].tensor.joined, NO_VALUE);
   end(b);
 }
 
@@ -476,8 +471,8 @@ static void joined_constants_larger_than_a_binding(void) {
   uint32_t x = input(b, DIMS(M, K));
   for (int i = 0; i < 3; i++) make_output(b, linear(b, x, 80)); /* 2560 bytes each */
   CHECK_OK(finish(b, NULL), b->err);
-  CHECK_EQ(b->g.n_nodes, 1);
-  if (b->g.n_nodes) CHECK_EQ(b->g.nodes[0].n_records, 3);
+  CHECK_EQ(b->t.graph.n_nodes, 1);
+  if (b->t.graph.n_nodes) CHECK_EQ(b->t.graph.nodes[0].n_records, 3);
   end(b);
 }
 
@@ -490,8 +485,8 @@ static void scales_are_there_once(void) {
     for (int k = 0; k < 3; k++) make_output(b, linear(b, x, 80));
     CHECK_OK(finish(b, off[i]), b->err);
     uint64_t size = 0;
-    for (uint32_t k = 0; k < b->g.n_buffers; k++)
-      if (b->g.buffers[k].kind == BUFFER_CONSTANT) size += b->g.buffers[k].size;
+    for (uint32_t k = 0; k < b->t.graph.n_buffers; k++)
+      if (b->t.graph.buffers[k].kind == BUFFER_CONSTANT) size += b->t.graph.buffers[k].size;
     const uint64_t codes = 80 * K / 2, scales = 80 * (K / GROUP) * 4;
     CHECK(size >= 3 * (codes + scales) && size < 3 * (codes + scales) + 6 * 256); /* aligned */
     end(b);
@@ -506,8 +501,8 @@ static void devices_for_the_parts_alone(void) {
   uint32_t x = input(b, DIMS(M, K));
   for (int i = 0; i < 3; i++) make_output(b, linear(b, x, 80));
   CHECK_OK(finish(b, NULL), b->err);
-  CHECK_EQ(b->g.n_nodes, 1);
-  if (b->g.n_nodes) CHECK_EQ(b->g.nodes[0].n_records, 3);
+  CHECK_EQ(b->t.graph.n_nodes, 1);
+  if (b->t.graph.n_nodes) CHECK_EQ(b->t.graph.nodes[0].n_records, 3);
   end(b);
 }
 
