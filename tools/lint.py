@@ -178,7 +178,7 @@ def main():
         code = without_comments(text)
         check_text(path, text)
         check_sizes(path, text)
-        if path.relative_to(ROOT).parts[0] in ("src", "cli"):
+        if path.relative_to(ROOT).parts[0] in ("src", "cli") or path.is_relative_to(ROOT / "web/src"):
             check_includes(path, text)
         if path.relative_to(ROOT).parts[0] == "src" and not path.name.startswith("test_"):
             check_banned(path, code)
