@@ -396,9 +396,10 @@ SCONCE_API SCONCE_CHECK sconce_status sconce_state_run(sconce_state *state, cons
                                                        sconce_error *err);
 /* The same in parts: begin submits, poll asks (*done), wait waits, cancel gives up. Up to
  * SCONCE_CALLS_MAX calls may be begun before the first is waited for: the device works through them
- * in order, poll and wait are about the oldest, cancel about all of them. Polls and waits also send
- * what begin did not: what follows a condition that only the device knows, and the pieces of a call
- * of more than some 100 ms, two ahead of the device; cancel drops what was not sent. */
+ * in order, poll and wait are about the oldest, cancel about all of them. (Where nothing may wait,
+ * none behind one that is still being planned, as loops are for 50 ms at a time.) Polls and waits
+ * also send what begin did not: what follows a condition that only the device knows, and the pieces
+ * of a call of more than some 100 ms, two ahead of the device; cancel drops what was not sent. */
 enum { SCONCE_CALLS_MAX = 4 };
 SCONCE_API SCONCE_CHECK sconce_status sconce_state_begin(sconce_state *state,
                                                          const sconce_call *call,

@@ -165,6 +165,14 @@ static struct made_constant **slot_of(sconce_model *model, struct extent from) {
   return &model->made[(key * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & (MADE_SLOTS - 1)];
 }
 
+/* They stand beside the arenas, under the limit of one. */
+static bool has_room(sconce_model *model, size_t more) {
+  const uint64_t most = model->arena.most, held = model->made_bytes;
+  if (!most || (held <= most && more <= most - held)) return true;
+  model->arena.over = held + more;
+  return false;
+}
+
 /* What another graph made, or a new one of which nothing is converted yet. */
 static struct made_constant *made_take(sconce_model *model, const struct host_constant *c,
                                        enum vk_dtype dtype) {
@@ -178,8 +186,10 @@ static struct made_constant *made_take(sconce_model *model, const struct host_co
         !mul_size((size_t)c->shape.numel, vk_dtype_size(dtype), &size) ||
         !add_size(size, sizeof *m, &all))
       return NULL;
+    if (!has_room(model, all)) return NULL;
     m = block_resize(&model->arena.allocator, NULL, 0, all);
     if (!m) return NULL;
+    model->made_bytes += all;
     *m = (struct made_constant){.next = *slot,
                                 .from = c->bytes,
                                 .shape = c->shape,
@@ -195,6 +205,7 @@ static struct made_constant *made_take(sconce_model *model, const struct host_co
 static void made_free(sconce_model *model, struct made_constant **at) {
   struct made_constant *m = *at;
   *at = m->next;
+  model->made_bytes -= sizeof *m + m->size;
   block_resize(&model->arena.allocator, m, sizeof *m + m->size, 0);
 }
 
@@ -223,8 +234,10 @@ static sconce_status make(sconce_model *model, struct graph *g, struct host_cons
   struct tensor *t = &g->values[c->value].tensor;
   if (!c->made) c->made = made_take(model, c, t->dtype);
   if (!c->made)
-    return fail(err, SCONCE_NO_MEMORY, "no memory for a constant of %" PRIu64 " bytes",
-                tensor_nbytes_max(t));
+    return arena_tell(&model->arena,
+                      fail(err, SCONCE_NO_MEMORY, "no memory for a constant of %" PRIu64 " bytes",
+                           tensor_nbytes_max(t)),
+                      err);
   TRY(convert_all(model, c->made, done, err));
   if (*done) t->bytes = extent_of((struct span){c->made->bytes, c->made->size});
   return SCONCE_OK;

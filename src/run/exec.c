@@ -536,7 +536,7 @@ sconce_status exec_take(struct exec *x, bool block, bool *taken, sconce_error *e
   }
   if (!exec_is_paced(x) && x->n_dispatches - x->dispatches_sent >= TAKE_MAX)
     TRY(send(x, 1, NULL, 0, err));
-  if (*taken && x->dispatches_sent == x->n_dispatches) let_go(x);
+  if (*taken && x->n_dispatches && x->dispatches_sent == x->n_dispatches) let_go(x);
   return SCONCE_OK;
 }
 

@@ -63,6 +63,7 @@ struct sconce_model {
   uint32_t max_load_ms;                   /* 0: the default */
   struct sconce_method *methods;          /* open or being opened */
   struct made_constant *made[MADE_SLOTS]; /* of the files' constants, see run/constants.h */
+  uint64_t made_bytes;                    /* that they take, at most arena.most */
   uint64_t fingerprint;                   /* 0: not known yet */
   uint32_t users;                         /* the caller and the methods */
   struct alone alone;                     /* while it is opened */

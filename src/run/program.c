@@ -1,9 +1,9 @@
 /* A method's instruction list as one graph: delegates' chains and portable calls become nodes.
  *
  * A program's value becomes a value of the graph when something first uses it. At a delegate's
- * border the program's value and the delegate's are one: int64 outside is int32 inside and float32
- * may be float16, converted where data enters and leaves the method. Where one reader of a value
- * wants float32 and another float16 a cast stands in between. */
+ * border the program's value and the delegate's are one: int64 outside is int32 inside, and float32
+ * may be float16 or the other way round, converted where data enters and leaves the method. Where
+ * one reader of a value wants float32 and another float16 a cast stands in between. */
 #include "run/model.h"
 
 #include "graph/flow.h"

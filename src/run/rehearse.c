@@ -167,7 +167,8 @@ sconce_status rehearse(struct graph *g, const struct draw *draw, const bool *dyn
                        struct rehearsal *out, sconce_error *err) {
   struct arena scratch;
   arena_init(&scratch, &g->arena.allocator);
-  if (g->arena.most) scratch.most = g->arena.most - g->arena.held;
+  if (g->arena.most) /* at least one: none would be any number */
+    scratch.most = g->arena.most > g->arena.held ? g->arena.most - g->arena.held : 1;
   out->n = 0;
   struct stage stage = {.g = g, .draw = draw, .out = out, .dynamic = dynamic, .few = few};
   sconce_status status = stage_init(&stage, &scratch, err);

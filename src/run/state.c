@@ -102,6 +102,8 @@ static sconce_status open_state(sconce_state **out, sconce_method *method, sconc
     return fail(err, SCONCE_BAD_ARGUMENT, "the method is still being opened");
   TRY(gpu_check(method->model->device->gpu, err));
   TRY(check_with(method, with, err));
+  if (with && with->pending)
+    return fail(err, SCONCE_BAD_ARGUMENT, "a call of the other state is still being planned");
   if (with) TRY(piece_flush(&with->exec, err)); /* what is shared is held no more */
   sconce_state *s = block_resize(&method->arena.allocator, NULL, 0, sizeof *s);
   if (!s) return fail(err, SCONCE_NO_MEMORY, "no memory for a state");
@@ -502,7 +504,12 @@ static sconce_status settle(sconce_state *s, sconce_error *err) {
   if (!gpu_may_wait(gpu_of(s)))
     return fail(err, SCONCE_BAD_ARGUMENT, "the call before is still being planned: poll it first");
   sconce_status status = SCONCE_OK;
-  while (s->pending && status == SCONCE_OK) status = go_on(s, true, err);
+  while (s->pending && status == SCONCE_OK) {
+    status = go_on(s, true, err);
+    if (!s->pending) break;
+    device_leave(s->method->model->device); /* others get turns */
+    device_enter(s->method->model->device);
+  }
   if (status != SCONCE_OK) error_prefix(err, "the call before: ");
   return status;
 }

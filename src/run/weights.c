@@ -257,7 +257,7 @@ static sconce_status expect_next(struct load *l, uint64_t done, sconce_error *er
     done = 0;
     if (l->part + 1 < weight->n_parts)
       p++;
-    else if (l->at + 1 < l->n && l->todo[l->at + 1]->n_parts)
+    else if (l->at + 1 < l->n && l->todo[l->at + 1]->n_parts && !l->todo[l->at + 1]->there)
       p = l->todo[l->at + 1]->parts;
     else
       return SCONCE_OK;
@@ -355,5 +355,9 @@ sconce_status load_poll(struct load *l, bool *done, sconce_error *err) {
   if (l->at == l->n && l->unsent) TRY(send(l, err));
   TRY(poll_fences(l, &free, err));
   *done = l->at == l->n && l->n_fences == 0;
+  if (l->at == l->n) { /* a load outlives its work */
+    room_free(l, &l->source);
+    room_free(l, &l->laid_out);
+  }
   return SCONCE_OK;
 }

@@ -348,6 +348,19 @@ static void open_two(sconce_device *device, const char *path, const struct held_
   sconce_model_close(model);
 }
 
+/* What is made counts among the host's bytes. */
+static void refuse_one(sconce_device *device, const char *path) {
+  sconce_model *model = NULL;
+  sconce_method *method = NULL;
+  sconce_error err = {0};
+  const sconce_model_desc desc = {.program = {.path = path}, .max_host_bytes = 8 << 20};
+  CHECK_OK(sconce_model_open(&model, device, &desc, &err), err);
+  if (model)
+    CHECK_FAILS(sconce_method_open(&method, model, NULL, &err), SCONCE_UNSUPPORTED, err,
+                "max_host_bytes is 8388608");
+  sconce_model_close(model);
+}
+
 /* 40 MiB of float64 in a file become 20: that, and a piece of the file, is all there is. */
 static void a_constant_is_converted_piece_by_piece(void) {
   static const struct kind real = {.scalar_type = SCALAR_DOUBLE, .dim_order = channels_last};
@@ -370,6 +383,7 @@ static void a_constant_is_converted_piece_by_piece(void) {
   CHECK_OK(sconce_device_open(&device, &on, &err), err);
   for (uint32_t i = 0; x && i < n; i++) x[i] = (double)(i % 7);
   if (numbers && x && !test_failed()) open_two(device, path, &held, x, n);
+  if (device) refuse_one(device, path);
   sconce_device_close(device);
   CHECK_EQ(held.now, 0);
   test_remove(path);

@@ -33,7 +33,6 @@ static const struct kernel range_rows[] = {
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-/* As in qparams.wgsl. */
 /* As qparams.wgsl counts them. */
 enum rule { ASYMMETRIC, SYMMETRIC, UNCLIPPED, ROW_SYMMETRIC, ROW_ASYMMETRIC };
 
