@@ -293,7 +293,7 @@ static void small_files_are_planned_or_refused_fast(void) {
       {"sums behind many views", sums_behind_views, 0, 20000, NULL},
       {"many outputs that are views", many_viewed_outputs, 0, 30000, NULL},
   };
-  enum { MOST = 150 << 20 };
+  enum { MOST = 192 << 20 }; /* more than max_host_bytes is for small files */
 #ifdef NDEBUG
   const double most = 1;
 #else
@@ -305,14 +305,17 @@ static void small_files_are_planned_or_refused_fast(void) {
   test_allocator_init(&memory, 0);
   const sconce_device_desc desc = {.allocator = memory.hook};
   REQUIRE_OK(sconce_device_open(&device, &desc, &err), err);
+  /* Where a binding is small the records of 75 GiB are too many before their bytes are looked at.
+   */
+  const bool small = gpu_info(device->gpu)->max_storage_binding <= 1 << 20;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    const char *want = i == 0 && small ? "max_host_bytes is" : rows[i].fragment;
     calls_given = rows[i].calls;
     items_given = rows[i].items;
     memory.most = memory.live;
     const double seconds = seconds_to_plan(device, &(sconce_model_desc){0}, rows[i].build, &err);
-    if (rows[i].fragment)
-      CHECK_SAYS(strstr(err.text, rows[i].fragment), "%s: \"%s\", want \"%s\"", rows[i].why,
-                 err.text, rows[i].fragment);
+    if (want)
+      CHECK_SAYS(strstr(err.text, want), "%s: \"%s\", want \"%s\"", rows[i].why, err.text, want);
     else
       CHECK_SAYS(err.status == SCONCE_OK, "%s: %s", rows[i].why, err.text);
     CHECK_SAYS(seconds < most, "%s: %.1f s", rows[i].why, seconds);
