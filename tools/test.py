@@ -64,7 +64,7 @@ def configurations(mode):
         models = (
             *("measure/", "fusion/a_language", "tokens/", "piece/cut", "piece/a_prompt", "state/eight"),
             *("session_ahead/any", "session_ahead/other", "session_lost/", "session/a_story"),
-            *("session/a_saved", "session/parts", "session/nothing"),
+            *("session/a_saved", "session/parts", "session/nothing", "parallel/eight_conversations"),
         )
         skips = {
             "lavapipe ": (),
