@@ -3,6 +3,7 @@
  * of the formats themselves are in test_pte_damage, test_ptd and test_vkgraph;
  * what is much work for a little file is in test_amplify. */
 #define _GNU_SOURCE
+#include "crafted.h"
 #include "gpu.h"
 
 #include "base/arena.h"
@@ -10,7 +11,6 @@
 #include "run/device.h"
 #include "sconce_dev.h"
 #include "sconce_llm.h"
-#include "write/write.h"
 
 #ifndef _WIN32
 #include <unistd.h>
@@ -18,31 +18,7 @@
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static const int32_t four[] = {4}, none[] = {0};
-static const struct write_pte_tensor float4 = {
-    .scalar_type = SCALAR_FLOAT, .sizes = four, .rank = 1};
-
-/* A program around one graph, whose inputs and outputs look like these. */
-static sconce_status around(struct arena *arena, struct write_vk *g,
-                            const struct write_pte_tensor *tensors, uint32_t n_inputs,
-                            uint32_t n_outputs, struct span *out, sconce_error *err) {
-  struct write_blob blob, file;
-  struct write_pte w;
-  TRY(write_vk_finish(g, &blob, err));
-  write_pte_init(&w, arena);
-  write_pte_delegated(&w, "forward", &blob, tensors, n_inputs, n_outputs);
-  TRY(write_pte_finish(&w, &file, err));
-  return write_blob_to_memory(&file, arena, out, err);
-}
-
-static sconce_status one_to_one(struct arena *arena, struct write_vk *g, int32_t x, int32_t y,
-                                struct span *out, sconce_error *err) {
-  write_vk_inputs(g, ID_LIST(x));
-  write_vk_outputs(g, ID_LIST(y));
-  return around(arena, g, (struct write_pte_tensor[]){float4, float4}, 1, 1, out, err);
-}
-
-static int32_t tensor4(struct write_vk *g) { return write_vk_tensor(g, VK_FLOAT32, DIM_LIST(4)); }
+static const int32_t none[] = {0};
 
 static sconce_status norm_of_a_list(struct arena *arena, struct span *out, sconce_error *err) {
   static const float ones[4] = {1, 1, 1, 1};
