@@ -88,6 +88,10 @@ def compare(got, want, spec, where):
           if off.numel() else where)
 
 
+# ExecuTorch's runtime takes inputs in the order of dims that they were exported with, and looks at no strides.
+CHANNELS_LAST = ("channels_last",)
+
+
 def run_case(folder):
     case = json.loads((folder / "case.json").read_text())
     method, last = None, None
@@ -95,6 +99,8 @@ def run_case(folder):
         if method is None or call.get("reload"):
             method = program(folder / "model.pte").load_method(case.get("method", "forward"))
         inputs = [input_of(folder, spec, last) for spec in call["inputs"]]
+        if folder.name in CHANNELS_LAST:
+            inputs = [x.contiguous(memory_format=torch.channels_last) for x in inputs]
         if call.get("expect") == "error":
             try:
                 method.execute(inputs)
