@@ -211,7 +211,7 @@ static int summary(bool verbose) {
   return count[TRIAL_FAILED] || !count[TRIAL_PASSED];
 }
 
-enum { SKIPS_MAX = 16 };
+enum { SKIPS_MAX = 64 };
 static const char *skips[SKIPS_MAX];
 static int n_skips;
 
