@@ -118,7 +118,7 @@ typedef struct sconce_device_desc {
                             SCONCE_WEBGPU, then beside the program, then the system's */
   const char *adapter;   /* part of an adapter's name, or its index; default: SCONCE_ADAPTER, then
                             the best hardware adapter, then a software one */
-  const char *disable;   /* features not to use: "f16,subgroups,timestamps,matrix"; what
+  const char *disable;   /* features not to use: "f16,subgroups,timestamps,matrix,software"; what
                             SCONCE_DISABLE names is disabled as well */
   const char *limits;    /* caps, "storage_binding=1048576,…", or "default": WebGPU's own;
                             SCONCE_LIMITS applies as well, the lower cap wins */

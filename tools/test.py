@@ -42,11 +42,11 @@ def configurations(mode):
         "": {},
         "no f16": {"SCONCE_DISABLE": "f16"},
         "no subgroups": {"SCONCE_DISABLE": "subgroups"},
-        "nothing optional": {"SCONCE_DISABLE": "f16,subgroups,timestamps"},
+        "nothing optional": {"SCONCE_DISABLE": "f16,subgroups,timestamps,software"},
         "default limits": {"SCONCE_LIMITS": "default"},
         "1 MiB bindings": {"SCONCE_LIMITS": "storage_binding=1048576"},
         "nothing optional, default limits": {
-            "SCONCE_DISABLE": "f16,subgroups,timestamps,matrix",
+            "SCONCE_DISABLE": "f16,subgroups,timestamps,matrix,software",
             "SCONCE_LIMITS": "default",
         },
         "no subgroups, 1 MiB bindings": {

@@ -134,6 +134,7 @@ struct gpu {
   sconce_log log;
   bool no_threads, no_blocking;
   bool compiles_all; /* see gpu_compile_all */
+  bool software;     /* see NEEDS_SOFTWARE */
   struct webgpu api;
   WGPUInstance instance;
   WGPUAdapter adapter;

@@ -38,9 +38,12 @@ static sconce_status read_disable(struct gpu_config *config, const char *list, s
       config->no_timestamps = true;
     else if (text_is(item, "matrix"))
       config->no_matrix = true;
+    else if (text_is(item, "software"))
+      config->no_software = true;
     else
       return fail(err, SCONCE_BAD_ARGUMENT,
-                  "cannot disable '%.*s': the features are f16, subgroups, timestamps, matrix",
+                  "cannot disable '%.*s': the features are f16, subgroups, timestamps, matrix, "
+                  "software",
                   TEXT(item));
   }
   return SCONCE_OK;

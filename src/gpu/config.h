@@ -18,7 +18,7 @@ enum gpu_limit {
 };
 
 struct gpu_config {
-  bool no_f16, no_subgroups, no_timestamps, no_matrix;
+  bool no_f16, no_subgroups, no_timestamps, no_matrix, no_software;
   enum { PRECISION_OPEN, PRECISION_EXACT, PRECISION_FAST } precision;
   uint64_t cap[LIMITS]; /* UINT64_MAX: no cap */
   uint32_t lose_after;  /* see gpu_lose_after */

@@ -9,6 +9,7 @@ struct caps gpu_caps(const struct gpu *gpu) {
                       .subgroups = info->subgroups,
                       .matrix = info->matrix,
                       .fast = info->fast,
+                      .software = gpu->software,
                       .subgroup_min = info->subgroup_min,
                       .subgroup_max = info->subgroup_max,
                       .max_storage_binding = info->max_storage_binding,
@@ -47,11 +48,12 @@ sconce_status kernel_open(struct gpu *gpu, const struct kernel *row, struct gpu_
   *out = NULL;
   const struct caps caps = gpu_caps(gpu);
   if (!caps_offer(&caps, row->needs))
-    return fail(err, SCONCE_UNSUPPORTED, "kernel '%s/%s' needs%s%s%s%s, which is not in use here",
+    return fail(err, SCONCE_UNSUPPORTED, "kernel '%s/%s' needs%s%s%s%s%s, which is not in use here",
                 row->wgsl->name, row->name, row->needs & NEEDS_F16 ? " f16" : "",
                 row->needs & NEEDS_SUBGROUPS ? " subgroups" : "",
                 row->needs & NEEDS_MATRIX ? " subgroup matrices" : "",
-                row->needs & NEEDS_FAST ? " fast precision" : "");
+                row->needs & NEEDS_FAST ? " fast precision" : "",
+                row->needs & NEEDS_SOFTWARE ? " a software device" : "");
   struct gpu_kernel *k = block_resize(&gpu->allocator, NULL, 0, sizeof *k);
   if (!k) return fail(err, SCONCE_NO_MEMORY, "no memory for kernel '%s'", row->wgsl->name);
   *k = (struct gpu_kernel){.gpu = gpu, .row = *row};

@@ -158,6 +158,7 @@ static void ask_device(struct gpu *gpu) {
   adapter_matrices(api, gpu->adapter, gpu->matrices);
   WGPUFeatureName features[FEATURES_MAX];
   const size_t n = adapter_features(api->flavour, config, &gpu->info, features);
+  gpu->software = gpu->info.type == SCONCE_ADAPTER_SOFTWARE && !config->no_software;
   union {
     const WGPUChainedStruct *chain;
     WGPUChainedStruct *next;

@@ -8,7 +8,8 @@
 bool caps_offer(const struct caps *caps, uint32_t needs) {
   return !((needs & NEEDS_F16 && !caps->f16) || (needs & NEEDS_SUBGROUPS && !caps->subgroups) ||
            (needs & NEEDS_MATRIX && !caps->matrix) ||
-           (needs & NEEDS_WIDE && caps->subgroup_min < 32) || (needs & NEEDS_FAST && !caps->fast));
+           (needs & NEEDS_WIDE && caps->subgroup_min < 32) || (needs & NEEDS_FAST && !caps->fast) ||
+           (needs & NEEDS_SOFTWARE && !caps->software));
 }
 
 static uint32_t volume(struct matrix x) { return x.m * x.n * x.k; }

@@ -13,13 +13,15 @@ struct op;
 
 /* NEEDS_WIDE: with NEEDS_SUBGROUPS, subgroups of at least 32. NEEDS_MATRIX: subgroup matrices of
  * the row's sizes. NEEDS_FAST: it multiplies in f16 what is f32; where exactness was asked for it
- * is no candidate. */
+ * is no candidate. NEEDS_SOFTWARE: it is for devices in software, whose threads take turns, and no
+ * candidate on a GPU. */
 enum kernel_needs {
   NEEDS_F16 = 1,
   NEEDS_SUBGROUPS = 2,
   NEEDS_MATRIX = 4,
   NEEDS_WIDE = 8,
   NEEDS_FAST = 16,
+  NEEDS_SOFTWARE = 32,
 };
 
 /* Dtypes as bits, for the column `dtypes`. */
@@ -43,6 +45,7 @@ enum { MATRICES_MAX = 4 };
 struct caps {
   bool f16, subgroups, matrix;
   bool fast;                            /* see NEEDS_FAST */
+  bool software;                        /* see NEEDS_SOFTWARE */
   struct matrix matrices[MATRICES_MAX]; /* the largest first; one of size 0 is none */
   uint32_t subgroup_min, subgroup_max;
   uint64_t max_storage_binding, max_buffer;

@@ -93,6 +93,7 @@ static void every_row_that_fits_is_timed_and_right(void) {
   sconce_device *device = open_device();
   if (!device) return;
   const bool subgroups = sconce_device_describe(device)->subgroups;
+  const bool software = gpu_caps(device->gpu).software;
   for (size_t i = 0; i < sizeof grid / sizeof *grid && !test_failed(); i++) {
     struct seen seen = {0};
     sconce_error err = {0};
@@ -104,7 +105,9 @@ static void every_row_that_fits_is_timed_and_right(void) {
     CHECK_OK(sconce_measure_kernels(device, &desc, &err), err);
     CHECK_OK(seen.why.status, seen.why);
     CHECK_EQ(seen.cases, grid[i].cases);
-    CHECK_EQ(seen.chosen, grid[i].cases);
+    /* A software device turns and attends in two kernels; the one for both is tried all the same.
+     */
+    CHECK_EQ(seen.chosen, grid[i].cases - (software && !strncmp(grid[i].filter, "sdpa", 4)));
     CHECK_EQ(seen.wrong, 0);
     if (!grid[i].whole) CHECK_EQ(seen.rotation, seen.bytes);
     CHECK(!saw(&seen, grid[i].whole ? "attn_plain/plain_f32" : "attn_plain/plain_f16"));

@@ -20,11 +20,15 @@
       Q4_WIDE("r4u2t32_" #type, wgsl, types, dtype, q4_vector, 4, 2, 32),                          \
       Q4_MEMORY("t64_" #type, wgsl, types, dtype, q4_vector64, 64),                                \
       Q4_MEMORY("t16_" #type, wgsl, types, dtype, q4_vector, 16)
-#define F32 f32, OF_F32, "use=quad_f32 use=elem_f32"
-#define F16 f16, OF_F16, "use=quad_f16 use=elem_f16"
+#define F32_TYPES "use=quad_f32 use=elem_f32"
+#define F16_TYPES "use=quad_f16 use=elem_f16"
+#define F32 f32, OF_F32, F32_TYPES
+#define F16 f16, OF_F16, F16_TYPES
 #define EACH(macro, wgsl, ...) macro(wgsl, __VA_ARGS__)
 #define TABLE(name, wgsl)                                                                          \
-  static const struct kernel name[] = {EACH(SINGLE, wgsl, F32),                                    \
+  static const struct kernel name[] = {Q4_SERIAL("serial_f32", wgsl, F32_TYPES, OF_F32, 4),        \
+                                       Q4_SERIAL("serial_f16", wgsl, F16_TYPES, OF_F16, 2),        \
+                                       EACH(SINGLE, wgsl, F32),                                    \
                                        EACH(SINGLE, wgsl, F16),                                    \
                                        EACH(ROWS, wgsl, F32),                                      \
                                        EACH(ROWS, wgsl, F16),                                      \
@@ -38,7 +42,9 @@ TABLE(add_kernels, &q4_add_wgsl);
       Q4_TILE("tile128_" #type, wgsl, types, dtype, q4_broad, 2, 256, 16, 16, 8, 2),               \
       Q4_TILE("narrow64_" #type, wgsl, types, dtype, q4_tile, 2, 128, 8, 16, 4, 2)
 #define MATRICES(wgsl, type, dtype, types) Q4_MATRICES(#type, wgsl, types, dtype, 2, 1)
-const struct kernel q4_glu_kernels[] = {EACH(ROWS, &q4_glu_wgsl, F32),
+const struct kernel q4_glu_kernels[] = {Q4_SERIAL("serial_f32", &q4_glu_wgsl, F32_TYPES, OF_F32, 2),
+                                        Q4_SERIAL("serial_f16", &q4_glu_wgsl, F16_TYPES, OF_F16, 1),
+                                        EACH(ROWS, &q4_glu_wgsl, F32),
                                         EACH(ROWS, &q4_glu_wgsl, F16),
                                         EACH(MATRICES, &q4_matrix_glu_wgsl, F32),
                                         EACH(MATRICES, &q4_matrix_glu_wgsl, F16),

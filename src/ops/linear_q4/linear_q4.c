@@ -20,6 +20,7 @@ bool q4_shift(uint32_t group, uint32_t k, uint32_t *shift) {
 }
 
 uint32_t q4_vector_rows(const struct caps *caps) {
+  if (caps->software) return 32;
   if (!caps_offer(caps, NEEDS_SUBGROUPS | NEEDS_WIDE)) return 4;
   return caps_offer(caps, Q4_BESIDE_MATRICES) ? 8 : 16;
 }
@@ -88,8 +89,9 @@ bool q4_matrix16(const void *problem) { return has_matrix_rows(problem, 16); }
 bool q4_matrix32(const void *problem) { return has_matrix_rows(problem, 32); }
 bool q4_matrix64(const void *problem) { return has_matrix_rows(problem, 64); }
 /* A tile is the rows of the weight that one workgroup takes at a time, and the rows of x. */
-#define ROWS(NAME, DTYPE, TYPES, SUMS, PLAIN)                                                      \
-  Q4_WIDE("r1u2t32_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, q4_few_rows, 1, 2, 32),                    \
+#define ROWS(NAME, DTYPE, WORDS, TYPES, SUMS, PLAIN)                                               \
+  Q4_SERIAL("serial_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, WORDS),                                   \
+      Q4_WIDE("r1u2t32_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, q4_few_rows, 1, 2, 32),                \
       Q4_WIDE("r4u1t128_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, q4_long_rows, 4, 1, 128),             \
       Q4_WIDE("r4u2t32_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, q4_vector, 4, 2, 32),                  \
       Q4_MEMORY("t64_" NAME, &q4_gemv_wgsl, TYPES, DTYPE, q4_vector64, 64),                        \
@@ -106,13 +108,14 @@ bool q4_matrix64(const void *problem) { return has_matrix_rows(problem, 64); }
   }
 /* By the dtype of x, which is y's and the scales'. */
 const struct kernel q4_kernels[] = {
-    ROWS("f32", OF_F32, "use=quad_f32 use=elem_f32", "use=elem_f32", "X_HALF=0u use=elem_f32"),
-    ROWS("f16", OF_F16, "use=quad_f16 use=elem_f16", "use=elem_f16", "X_HALF=1u use=elem_f16"),
+    ROWS("f32", OF_F32, 4, "use=quad_f32 use=elem_f32", "use=elem_f32", "X_HALF=0u use=elem_f32"),
+    ROWS("f16", OF_F16, 2, "use=quad_f16 use=elem_f16", "use=elem_f16", "X_HALF=1u use=elem_f16"),
     {0},
 };
 /* x in float32, y and the scales in float16. */
 const struct kernel q4_kernels_f32_f16[] = {
-    ROWS("f32_f16", OF_F32, "use=quad_f32 use=elem_f16", "use=elem_f16", "X_HALF=0u use=elem_f16"),
+    ROWS("f32_f16", OF_F32, 2, "use=quad_f32 use=elem_f16", "use=elem_f16",
+         "X_HALF=0u use=elem_f16"),
     {0},
 };
 

@@ -105,8 +105,8 @@ bool q4_matrix(const void *problem);
 enum { Q4_BESIDE_MATRICES = NEEDS_F16 | NEEDS_SUBGROUPS | NEEDS_MATRIX | NEEDS_FAST };
 /* Rows of x up to which each is a vector; above, tiles are ahead. H200, a Llama of 1 B, tokens/s as
  * vectors and in tiles: prompts of 9 4,497 and 2,757, of 12 5,372 and 3,766, of 16 5,933 and 5,010;
- * in subgroup matrices 16 come at 6,535. lavapipe, stories15M: prompts of 4 52 and 52, of 5 53 and
- * 62, of 8 55 and 100. */
+ * in subgroup matrices 16 come at 6,535. Kernels for software devices, stories15M: lavapipe,
+ * prompts of 32 717 and 506, of 250 665 and 695; SwiftShader, 24 124 and 96, 64 103 and 146. */
 uint32_t q4_vector_rows(const struct caps *caps);
 /* Do few rows of x want small tiles here? On GPUs, which are told by subgroups of 32 threads or
  * more; not where a row is asked for by name. */
@@ -127,8 +127,8 @@ uint64_t q4_workgroups(uint32_t m, uint64_t rows, const struct kernel *row, uint
 #define Q4_WIDE(name, wgsl, set, dtype, fits, rows, units, threads)                                \
   {name,                                                                                           \
    wgsl,                                                                                           \
-   "T=" #threads "u U=" #units "u use=q4_i24 use=q4_four use=q4_r" #rows " use=shuffle_r" #rows    \
-   " use=sums_shuffle " set,                                                                       \
+   "T=" #threads "u U=" #units "u use=q4_rows use=q4_i24 use=q4_four use=q4_r" #rows               \
+   " use=shuffle_r" #rows " use=sums_shuffle " set,                                                \
    dtype,                                                                                          \
    NEEDS_SUBGROUPS | NEEDS_WIDE,                                                                   \
    fits,                                                                                           \
@@ -138,13 +138,25 @@ uint64_t q4_workgroups(uint32_t m, uint64_t rows, const struct kernel *row, uint
 #define Q4_MEMORY(name, wgsl, set, dtype, fits, threads)                                           \
   {name,                                                                                           \
    wgsl,                                                                                           \
-   "T=" #threads "u use=q4_f32 use=q4_four use=q4_r4 use=sums_memory " set,                        \
+   "T=" #threads                                                                                   \
+   "u use=q4_rows use=q4_f32 use=q4_codes use=q4_four use=q4_r4 use=sums_memory " set,             \
    dtype,                                                                                          \
    0,                                                                                              \
    fits,                                                                                           \
    {256 / threads * 4, 4},                                                                         \
    256,                                                                                            \
    threads * 128 + 5120}
+/* The same for software devices, with q4_serial.wgsl: a thread has four rows, and what is made of
+ * them in `words` words of y. */
+#define Q4_SERIAL(name, wgsl, set, dtype, words)                                                   \
+  {name,                                                                                           \
+   wgsl,                                                                                           \
+   "WG=16u T=1u WORDS=" #words "u use=q4_serial use=q4_codes use=q4_four use=q4_r4 " set,          \
+   dtype,                                                                                          \
+   NEEDS_SOFTWARE,                                                                                 \
+   q4_vector,                                                                                      \
+   {64, 4},                                                                                        \
+   16}
 /* Rows of the kernels that use q4_tile.wgsl: `wg` is tx · ty threads, each with `r` rows of x and
  * `c` quads of rows of the weights, of which there are `weights`. Bytes: 32 deep of both. */
 #define Q4_TILE(name, wgsl, types, dtype, fits, weights, wg, tx, ty, r, c)                         \

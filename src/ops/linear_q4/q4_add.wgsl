@@ -1,9 +1,10 @@
 // y = x · Wᵀ + rest for few rows m: a projection and the residual around it.
 // A workgroup takes one m and p.blocks times SETS · R rows of the weight. As q4_gemv; n % 4 == 0.
-// uses: grid q4_rows
+// uses: grid q4_sets
 const WG = 256u;
 const T = 64u;
 const U = 1u;
+const WORDS = 1u; // of y, that a thread writes
 struct Params {
   m: u32,
   n: u32,
@@ -29,21 +30,27 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let units = p.k / 32u;
   for (var block = 0u; block < p.blocks; block++) {
     let base = (index / p.m * p.blocks + block) * SETS * R; // rows past the last are not written
-    let at = local * ELEMS;
+    let at = local * WORDS * ELEMS;
     let to = (m * p.n + base + at) / ELEMS;
     let before = rest[min(to, (p.m * p.n - 1u) / ELEMS)]; // on its way with the weights
     let row = base + local / T * R;
     let half = row + R / 2u;
     let rows = Rows(row * units, half * units, row * p.groups, half * p.groups, units, p.groups, p.shift);
     sums_put(q4_rows(m, rows, units, block == 0u, local), local);
-    workgroupBarrier();
+    sums_barrier();
     if (at < SETS * R && base + at < p.n) {
-      var word = 0u;
-      for (var lane = 0u; lane < ELEMS; lane++) {
-        word = elem_put(word, lane, sums_total(at + lane) + elem_get(before, lane));
+      for (var i = 0u; i < WORDS; i++) {
+        var other = before;
+        if (i != 0u) {
+          other = rest[to + i];
+        }
+        var word = 0u;
+        for (var lane = 0u; lane < ELEMS; lane++) {
+          word = elem_put(word, lane, sums_total(at + i * ELEMS + lane) + elem_get(other, lane));
+        }
+        y[to + i] = word;
       }
-      y[to] = word;
     }
-    workgroupBarrier();
+    sums_barrier();
   }
 }

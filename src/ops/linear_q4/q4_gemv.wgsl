@@ -1,10 +1,11 @@
 // y[m, n] = Σ_k x[m, k] · (code[n, k] − 8) · scale[n, k / group] + bias[n], for few rows m.
 // A workgroup takes one m and p.blocks times SETS · R rows of the weight.
 // Wants k % 32 == 0; group 32 · 2^i or all of k; rows of y that start on words.
-// uses: grid either q4_rows q4_params
+// uses: grid either q4_sets q4_params
 const WG = 256u;
 const T = 64u;
 const U = 1u;
+const WORDS = 1u; // of y, that a thread writes
 @group(0) @binding(0) var<storage, read>       x: array<Quad>;      // (m, k)
 @group(0) @binding(1) var<storage, read>       w: array<vec4<u32>>; // (n, k / 32)
 @group(0) @binding(2) var<storage, read>       scales: array<u32>;  // (n, groups)
@@ -14,17 +15,20 @@ const U = 1u;
 
 fn staged(m: u32, at: u32) -> vec4<f32> { return quad_get(x[m * (p.k / 4u) + at]); }
 
-fn put(m: u32, row: u32, at: u32) {
-  var word = 0u;
-  for (var lane = 0u; lane < ELEMS; lane++) {
-    let n = p.first + min(row + lane, p.n - 1u);
-    var v = sums_total(at + lane);
-    if (p.bias != 0u) {
-      v += either_get(bias[either_word(n, p.bias - 1u)], n, p.bias - 1u);
+fn put(m: u32, first: u32, first_at: u32) {
+  for (var i = 0u; i < WORDS * ELEMS && first + i < p.n; i += ELEMS) {
+    let row = first + i;
+    var word = 0u;
+    for (var lane = 0u; lane < ELEMS; lane++) {
+      let n = p.first + min(row + lane, p.n - 1u);
+      var v = sums_total(first_at + i + lane);
+      if (p.bias != 0u) {
+        v += either_get(bias[either_word(n, p.bias - 1u)], n, p.bias - 1u);
+      }
+      word = elem_put(word, lane, v);
     }
-    word = elem_put(word, lane, v);
+    y[(m * p.cols + p.first + row) / ELEMS] = word;
   }
-  y[(m * p.cols + p.first + row) / ELEMS] = word;
 }
 
 @compute @workgroup_size(WG)
@@ -39,11 +43,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let half = row + R / 2u;
     let rows = Rows(row * units, half * units, row * p.groups, half * p.groups, units, p.groups, p.shift);
     sums_put(q4_rows(m, rows, units, block == 0u, local), local);
-    workgroupBarrier();
-    let at = local * ELEMS;
+    sums_barrier();
+    let at = local * WORDS * ELEMS;
     if (at < SETS * R && base + at < p.n) {
       put(m, base + at, at);
     }
-    workgroupBarrier();
+    sums_barrier();
   }
 }

@@ -2,10 +2,11 @@
 // The norm (p.norm) is x / sqrt(mean(x²) + eps) · norm; its factor is applied to the sums.
 // A workgroup takes one m and p.blocks times SETS · R / 2 rows of G and of U. As q4_gemv; n is a
 // multiple of R / 2.
-// uses: grid q4_rows q4_norm
+// uses: grid q4_sets q4_norm
 const WG = 256u;
 const T = 64u;
 const U = 1u;
+const WORDS = 1u; // of y, that a thread writes
 struct Params {
   m: u32,
   n: u32, // rows of G and of U
@@ -27,14 +28,17 @@ struct Params {
 
 const HALF = R / 2u; // rows of a set that are of G
 
-fn put(m: u32, row: u32, at: u32, factor: f32) {
-  var word = 0u;
-  for (var lane = 0u; lane < ELEMS; lane++) {
-    let i = (at + lane) / HALF * R + (at + lane) % HALF; // gate; HALF rows behind it is up
-    let gate = sums_total(i) * factor;
-    word = elem_put(word, lane, gate / (1.0 + exp(-gate)) * sums_total(i + HALF) * factor);
+fn put(m: u32, row: u32, first_at: u32, factor: f32) {
+  for (var k = 0u; k < WORDS; k++) {
+    let at = first_at + k * ELEMS;
+    var word = 0u;
+    for (var lane = 0u; lane < ELEMS; lane++) {
+      let i = (at + lane) / HALF * R + (at + lane) % HALF; // gate; HALF rows behind it is up
+      let gate = sums_total(i) * factor;
+      word = elem_put(word, lane, gate / (1.0 + exp(-gate)) * sums_total(i + HALF) * factor);
+    }
+    y[(m * p.n + row) / ELEMS + k] = word;
   }
-  y[(m * p.n + row) / ELEMS] = word;
 }
 
 @compute @workgroup_size(WG)
@@ -53,14 +57,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     if (block == 0u && p.norm != 0u) {
       squares_put(squares, local);
     }
-    workgroupBarrier();
+    sums_barrier();
     if (block == 0u && p.norm != 0u) {
       factor = norm_factor(local);
     }
-    let at = local * ELEMS;
+    let at = local * WORDS * ELEMS;
     if (at < SETS * HALF && base + at < p.n) {
       put(m, base + at, at, factor);
     }
-    workgroupBarrier();
+    sums_barrier();
   }
 }

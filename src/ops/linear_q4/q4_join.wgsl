@@ -2,10 +2,11 @@
 // The norm (p.norm) is x / sqrt(mean(x²) + eps) · norm; its factor is applied to the sums.
 // A workgroup takes one m and p.blocks times SETS · R rows of all weights together, counted on
 // from weight to weight. As q4_gemv; rows of each weight are a multiple of R.
-// uses: grid q4_rows q4_norm
+// uses: grid q4_sets q4_norm
 const WG = 256u;
 const T = 64u;
 const U = 1u;
+const WORDS = 1u; // of y, that a thread writes
 struct Params {
   m: u32,
   k: u32,
@@ -37,22 +38,24 @@ fn weight_of(row: u32) -> u32 { return select(0u, 1u, row >= p.ends.x) + select(
 fn put(m: u32, row: u32, at: u32, factor: f32) {
   let j = weight_of(row);
   let own = row - begin_of(j);
-  var word = 0u;
-  for (var lane = 0u; lane < ELEMS; lane++) {
-    var v = sums_total(at + lane) * factor;
-    if (p.bias != 0u) {
-      let b = p.b_at[j] + own + lane;
-      v += elem_get(bias[b / ELEMS], b % ELEMS);
+  for (var i = 0u; i < WORDS * ELEMS; i += ELEMS) {
+    var word = 0u;
+    for (var lane = 0u; lane < ELEMS; lane++) {
+      var v = sums_total(at + i + lane) * factor;
+      if (p.bias != 0u) {
+        let b = p.b_at[j] + own + i + lane;
+        v += elem_get(bias[b / ELEMS], b % ELEMS);
+      }
+      word = elem_put(word, lane, v);
     }
-    word = elem_put(word, lane, v);
-  }
-  let to = (m * (p.ends[j] - begin_of(j)) + own) / ELEMS;
-  if (j == 0u) {
-    y0[to] = word;
-  } else if (j == 1u) {
-    y1[to] = word;
-  } else {
-    y2[to] = word;
+    let to = (m * (p.ends[j] - begin_of(j)) + own + i) / ELEMS;
+    if (j == 0u) {
+      y0[to] = word;
+    } else if (j == 1u) {
+      y1[to] = word;
+    } else {
+      y2[to] = word;
+    }
   }
 }
 
@@ -75,14 +78,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     if (block == 0u && p.norm != 0u) {
       squares_put(squares, local);
     }
-    workgroupBarrier();
+    sums_barrier();
     if (block == 0u && p.norm != 0u) {
       factor = norm_factor(local);
     }
-    let at = local * ELEMS;
+    let at = local * WORDS * ELEMS;
     if (at < SETS * R && base + at < p.ends.z) {
       put(m, base + at, at, factor);
     }
-    workgroupBarrier();
+    sums_barrier();
   }
 }

@@ -2,6 +2,8 @@
 var<workgroup> parts: array<f32, WG * R>; // (WG, R)
 var<workgroup> squared: array<f32, WG>;
 
+// Between what threads put and what they ask for.
+fn sums_barrier() { workgroupBarrier(); }
 fn sums_put(sums: Sums, local: u32) {
   for (var i = 0u; i < R; i++) {
     parts[local * R + i] = sum_of(sums, i);

@@ -3,6 +3,8 @@
 var<workgroup> parts: array<f32, WG / 32u * R>; // (WG / 32, R)
 var<workgroup> squared: array<f32, WG / 32u>;
 
+// Between what threads put and what they ask for.
+fn sums_barrier() { workgroupBarrier(); }
 fn sums_put(sums: Sums, local: u32) {
   let lane = local % 32u;
   let sum = shuffled(sums, lane);

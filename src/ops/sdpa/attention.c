@@ -4,6 +4,7 @@
 #include "attn_matrix.wgsl.h"
 #include "attn_merge.wgsl.h"
 #include "attn_plain.wgsl.h"
+#include "attn_serial.wgsl.h"
 #include "attn_split.wgsl.h"
 #include "attn_tile.wgsl.h"
 
@@ -73,6 +74,8 @@ static bool tile64(const void *problem) { return tile(problem, 64); }
 static bool tile128(const void *problem) { return tile(problem, 128); }
 static bool tile256(const void *problem) { return tile(problem, 256); }
 static bool tile512(const void *problem) { return tile(problem, 512); }
+/* On software devices; its threads hold a head of up to 256 elements. */
+static bool serial(const void *problem) { return tile256(problem); }
 static bool many(const void *problem) { return rows_of(((const struct problem *)problem)->a) > 32; }
 static bool many64(const void *problem) { return many(problem) && tile64(problem); }
 static bool many128(const void *problem) { return many(problem) && tile128(problem); }
@@ -124,7 +127,11 @@ static bool many128(const void *problem) { return many(problem) && tile128(probl
            8576),                                                                                  \
       TILE("tile256_" DTYPE, "ROWS=32u DEPTH=4u QUADS=4u " SET, OF, tile256, 32, 128, 8832),       \
       TILE("tile512_" DTYPE, "ROWS=32u DEPTH=4u QUADS=8u " SET, OF, tile512, 32, 128, 8832)
+#define SERIAL(NAME, SET, DTYPE)                                                                   \
+  {NAME, &attn_serial_wgsl, SET, DTYPE, NEEDS_SOFTWARE, serial, {8}, 8}
 const struct kernel attention_kernels[] = {
+    SERIAL("serial_f32", F32, OF_F32),
+    SERIAL("serial_f16", F16, OF_F16),
     SPLIT_WIDE("f32_64", F32, OF_F32, split64, "4u"),
     SPLIT_WIDE("f16_64", F16, OF_F16, split64, "4u"),
     SPLIT_WIDE("f32_128", F32, OF_F32, split128, "8u"),
@@ -246,7 +253,11 @@ sconce_status attention_emit(struct plan *p, const struct node *n, const struct 
   if (row->wgsl == &attn_split_wgsl) return emit_split(p, n, a, row);
   if (row->wgsl == &attn_tile_wgsl || row->wgsl == &attn_matrix_wgsl)
     return emit_tiles(p, n, &problem, row);
-  struct attn_params u = params_of(a, 1);
+  const bool serial = row->wgsl == &attn_serial_wgsl;
+  struct attn_params u = params_of(a, serial ? 4 : 1);
+  if (serial)
+    return dispatch(p, row, &u, div_up((uint64_t)a->seq * a->heads, row->tile[0]),
+                    OPERANDS({a->q}, {a->k}, {a->v}, {bias_of(a)}, {a->out}));
   return dispatch(p, row, &u,
                   div_up((uint64_t)a->seq * a->heads, row->tile[0]) * div_up(a->wide, 256),
                   OPERANDS({a->q}, {a->k}, {a->v}, {bias_of(a)}, {a->out}));

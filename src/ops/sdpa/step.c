@@ -1,6 +1,6 @@
 /* New tokens: rotary embedding, append to the caches and attention. One token is one kernel, and
- * attn_merge where the keys are split; several have rotation and append in one, and attention
- * behind it. What fits neither runs as the nodes came. */
+ * attn_merge where the keys are split; several, or one on a software device, have rotation and
+ * append in one, and attention behind it. What fits neither runs as the nodes came. */
 #include "attention.h"
 #include "graph/rewrite.h"
 
@@ -160,7 +160,9 @@ static sconce_status emit_many(struct plan *p, const struct node *n, const struc
 static sconce_status emit_step(struct plan *p, const struct node *n) {
   struct step s;
   if (!read_step(p, n, &s)) return emit_parts(p, n);
-  if (s.a.seq > 1) return emit_many(p, n, &s);
+  /* A software device attends in a kernel without barriers, which takes many tokens or one. */
+  const bool apart = p->g->caps.software && !p->g->force;
+  if (s.a.seq > 1 || apart) return emit_many(p, n, &s);
   struct problem problem = {&s.a, true, s.pairs};
   const struct kernel *row = row_for(p, n, kernels, s.a.dtype, &problem);
   problem.whole = row != NULL;
