@@ -28,4 +28,8 @@ void test_note_kernels(const struct gpu *gpu);
 void every_kernel_row_was_dispatched(void);
 void nothing_is_left_on_the_gpu(void);
 
+/* What a step takes for the time that a GPU needs is taken again by later ones; how many steps wait
+ * at once depends on what else the machine does. Fewer allocations than these are no step's own. */
+enum { IN_FLIGHT = 16 };
+
 #endif

@@ -485,7 +485,7 @@ static void a_thousand_steps(sconce_lookup lookup) {
     const uint64_t calls = alloc.calls;
     CHECK_OK(around(session, test_gpu_is_slow() ? 200 : 1000, &err), err);
     sconce_state_stats(sconce_session_state(session), &after);
-    CHECK_EQ(alloc.calls, calls);
+    CHECK(alloc.calls - calls < IN_FLIGHT);
     CHECK_EQ(after.gpu_objects_made, before.gpu_objects_made);
     CHECK_EQ(after.gpu_kernels, before.gpu_kernels);
   }
