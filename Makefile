@@ -39,7 +39,8 @@ release asan:
 installed:
 	@$(SETUP) build
 	@cmake --preset release >build/release-configure.log || { cat build/release-configure.log; exit 1; }
-	@cmake --build --preset release --target sconce sconce_shared sconce_static sconce_dev_shared sconce_dev_static pages
+	@cmake --build --preset release --target sconce sconce_shared sconce_static sconce_dev_shared sconce_dev_static \
+	  sconce_write_shared sconce_write_static pages
 
 deb: installed
 	@cd build/release && cpack -G DEB -B "$(CURDIR)/build" >deb.log || { cat deb.log; exit 1; }

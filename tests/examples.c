@@ -253,6 +253,103 @@ static sconce_status build_delegate_inline(struct arena *arena, struct write_blo
   return write_pte_finish(&w, out, err);
 }
 
+/* ---- by handles ------------------------------------------------------------------------------ */
+
+#define CACHE SCONCE_DIMS(1, 4, 1, 2)
+
+/* The rows of x go into the cache in place, from row `at` on. */
+static void write_put(sconce_writer *w, int32_t buffer) {
+  sconce_graph *g = sconce_writer_graph(w);
+  const int32_t x = sconce_graph_tensor(g, SCONCE_FLOAT32, CACHE);
+  const int32_t at = sconce_graph_tensor(g, SCONCE_INT64, SCONCE_DIMS(1));
+  const int32_t start = sconce_graph_symint(g), cache = sconce_graph_buffer(g, buffer);
+  const int32_t zero = sconce_graph_int(g, 0);
+  const int32_t nothing = sconce_graph_tensor(g, SCONCE_FLOAT32, SCONCE_DIMS(1));
+  const int32_t y = sconce_graph_tensor(g, SCONCE_FLOAT32, CACHE);
+  sconce_graph_input(g, x, true);
+  sconce_graph_input(g, at, false);
+  sconce_graph_call(g, "et_vk.select_as_symint.default", SCONCE_IDS(at, zero, zero, start));
+  sconce_graph_call(g, "llama.update_cache.default", SCONCE_IDS(x, cache, start, nothing));
+  sconce_graph_call(g, "aten.relu.default", SCONCE_IDS(x, y));
+  sconce_graph_output(g, y, true);
+  sconce_writer_method(w, "put", g);
+}
+
+/* The cache becomes cache + x, in another tensor first. */
+static void write_add(sconce_writer *w, int32_t buffer) {
+  sconce_graph *g = sconce_writer_graph(w);
+  const int32_t x = sconce_graph_tensor(g, SCONCE_FLOAT32, CACHE);
+  const int32_t cache = sconce_graph_buffer(g, buffer), one = sconce_graph_int(g, 1);
+  const int32_t sum = sconce_graph_tensor(g, SCONCE_FLOAT32, CACHE);
+  sconce_graph_input(g, x, false);
+  sconce_graph_call(g, "aten.add.Tensor", SCONCE_IDS(cache, x, one, sum));
+  sconce_graph_update(g, cache, sum);
+  sconce_graph_output(g, sum, false);
+  sconce_writer_method(w, "add", g);
+}
+
+/* The cache times the weight that is in a data file. */
+static void write_read(sconce_writer *w, int32_t buffer) {
+  sconce_graph *g = sconce_writer_graph(w);
+  const int32_t cache = sconce_graph_buffer(g, buffer);
+  const int32_t weight = sconce_graph_constant(g, SCONCE_FLOAT32, SCONCE_DIMS(2), "weight");
+  const int32_t y = sconce_graph_tensor(g, SCONCE_FLOAT32, CACHE);
+  sconce_graph_call(g, "aten.mul.Tensor", SCONCE_IDS(cache, weight, y));
+  sconce_graph_output(g, y, false);
+  sconce_writer_method(w, "read", g);
+}
+
+/* Columns 0 and 1, the others, and how many rows there are. */
+static void write_parts(sconce_writer *w) {
+  static const int64_t sizes[] = {2, 4};
+  sconce_graph *g = sconce_writer_graph(w);
+  const int32_t x = sconce_graph_tensor(g, SCONCE_INT64, SCONCE_DIMS(4, 6));
+  const int32_t two = sconce_graph_tensor(g, SCONCE_INT64, SCONCE_DIMS(4, 2));
+  const int32_t four = sconce_graph_tensor(g, SCONCE_INT64, SCONCE_DIMS(4, 4));
+  const int32_t both = sconce_graph_values(g, SCONCE_IDS(two, four));
+  const int32_t rows = sconce_graph_symint(g);
+  const int32_t by = sconce_graph_ints(g, sizes, 2);
+  const int32_t zero = sconce_graph_int(g, 0), one = sconce_graph_int(g, 1);
+  sconce_graph_input(g, x, true);
+  sconce_graph_call(g, "aten.split_with_sizes_copy.default", SCONCE_IDS(x, by, one, both));
+  sconce_graph_call(g, "sym_size.int", SCONCE_IDS(x, zero, rows));
+  sconce_graph_output(g, two, true);
+  sconce_graph_output(g, four, true);
+  sconce_graph_output(g, rows, false);
+  sconce_writer_method(w, "parts", g);
+}
+
+static sconce_status make_weight(void *user, sconce_sink *sink, sconce_error *err) {
+  (void)user, (void)err;
+  TRY(sconce_sink_put(sink, ramp + 1, 4));
+  return sconce_sink_put(sink, ramp + 2, 4);
+}
+
+sconce_status example_written(const char *pte, const char *ptd, sconce_error *err) {
+  static const float begin[8] = {1, 1, 2, 2, 3, 3, 4, 4};
+  static const int64_t ends[] = {2, 7};
+  static const double scale = 0.25;
+  const sconce_bytes initial = {.size = sizeof begin, .data = begin};
+  const sconce_bytes weight = {.size = 8, .make = make_weight};
+  sconce_writer *w = NULL, *data = NULL;
+  sconce_status status = sconce_writer_open(&w, NULL, err);
+  if (status == SCONCE_OK) status = sconce_writer_open(&data, NULL, err);
+  const int32_t buffer = sconce_writer_buffer(w, SCONCE_FLOAT32, CACHE, &initial);
+  write_put(w, buffer);
+  write_add(w, buffer);
+  write_read(w, buffer);
+  write_parts(w);
+  sconce_writer_ints(w, "get_eos_ids", ends, 2);
+  sconce_writer_doubles(w, "get_scale", &scale, 1);
+  sconce_writer_bool(w, "use_kv_cache", true);
+  sconce_writer_data(data, "weight", &weight);
+  if (status == SCONCE_OK) status = sconce_writer_save(w, pte, err);
+  if (status == SCONCE_OK) status = sconce_writer_save_data(data, ptd, err);
+  sconce_writer_close(w);
+  sconce_writer_close(data);
+  return status;
+}
+
 const struct example examples[] = {
     {"add.pte", build_add},
     {"segment.pte", build_segment},

@@ -18,4 +18,8 @@ struct span example_bytes(struct arena *arena, const char *name);
 SCONCE_CHECK sconce_status example_graph(struct arena *arena, struct write_blob *out,
                                          sconce_error *err);
 
+/* What a converter's calls (sconce_write.h) write: methods `put`, `add` and `read` on one cache of
+ * (1, 4, 1, 2), `parts` with a ValueList and SymInts, weights in a data file, constants. */
+SCONCE_CHECK sconce_status example_written(const char *pte, const char *ptd, sconce_error *err);
+
 #endif

@@ -21,7 +21,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FILE = ROOT / "tests/abi.txt"
-HEADERS = ("sconce.h", "sconce_llm.h", "sconce_dev.h")
+HEADERS = ("sconce.h", "sconce_llm.h", "sconce_dev.h", "sconce_write.h")
 PLAIN = r"(?:const )?\w+"  # a type before its stars
 
 
@@ -96,7 +96,7 @@ def declarations(text):
 
 def exported(types):
     lines = []
-    for library in ("libsconce.so", "libsconce_dev.so"):
+    for library in ("libsconce.so", "libsconce_dev.so", "libsconce_write.so"):
         listed = subprocess.run(["nm", "-D", "--defined-only", str(ROOT / "build" / library)], check=True,
                                 capture_output=True, text=True).stdout
         names = sorted(line.split()[-1] for line in listed.splitlines())

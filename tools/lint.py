@@ -160,7 +160,8 @@ def check_warnings():
 
 def check_symbols():
     """Nothing but sconce_* leaves the libraries."""
-    for library, flags in (("libsconce.so", "-D"), ("libsconce.a", "-g"), ("libsconce_dev.so", "-D"), ("libsconce_dev.a", "-g")):
+    for library, flags in ((f"{name}{end}", flags) for name in ("libsconce", "libsconce_dev", "libsconce_write")
+                           for end, flags in ((".so", "-D"), (".a", "-g"))):
         path = ROOT / "build" / library
         listed = subprocess.run(["nm", flags, "--defined-only", str(path)], capture_output=True, text=True)
         if listed.returncode:

@@ -5,14 +5,14 @@
 #include "base/os.h"
 
 enum {
-  CHUNK = 16 * 1024,     /* what a `fill` is asked for at a time; lies on the stack */
+  CHUNK = 16 * 1024,     /* of zeros, written at a time */
   HOLE_MIN = 256 * 1024, /* a shorter run of zeros is written: seeking flushes the buffer */
 };
 
 struct write_piece {
   struct write_piece *next;
   uint64_t offset; /* in the blob */
-  struct write_source source;
+  sconce_bytes source;
 };
 
 /* ---- building -------------------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ static bool extend(struct write_state *s, struct write_blob *blob, uint64_t size
 }
 
 static void add_piece(struct write_state *s, struct write_blob *blob, uint64_t offset,
-                      struct write_source source) {
+                      sconce_bytes source) {
   struct write_piece *piece = arena_new(s->arena, struct write_piece, 1);
   if (!piece) {
     fail(&s->err, SCONCE_NO_MEMORY, "no memory for a piece of a blob");
@@ -79,7 +79,7 @@ static void add_piece(struct write_state *s, struct write_blob *blob, uint64_t o
   blob->last = piece;
 }
 
-uint64_t write_blob_add(struct write_state *s, struct write_blob *blob, struct write_source source,
+uint64_t write_blob_add(struct write_state *s, struct write_blob *blob, sconce_bytes source,
                         uint64_t align) {
   uint64_t at = 0;
   if (!extend(s, blob, source.size, align, &at)) return 0;
@@ -109,22 +109,36 @@ static sconce_status put_zeros(const struct write_sink *sink, uint64_t size, sco
   return SCONCE_OK;
 }
 
-static sconce_status put_filled(const struct write_sink *sink, const struct write_source *source,
-                                sconce_error *err) {
-  uint8_t chunk[CHUNK];
-  for (uint64_t at = 0; at < source->size;) {
-    uint64_t left = source->size - at;
-    size_t n = left < CHUNK ? (size_t)left : CHUNK;
-    TRY(source->fill(source->user, at, chunk, n, err));
-    TRY(sink->write(sink->user, chunk, n, err));
-    at += n;
-  }
-  return SCONCE_OK;
+struct sconce_sink {
+  const struct write_sink *to;
+  uint64_t size, left; /* that the source said, and that are still to come */
+  sconce_error *err;
+};
+
+sconce_status sconce_sink_put(sconce_sink *sink, const void *data, size_t size) {
+  if (size > sink->left)
+    return fail(sink->err, SCONCE_BAD_ARGUMENT, "more than the %llu bytes that were announced",
+                (unsigned long long)sink->size);
+  sink->left -= size;
+  return sink->to->write(sink->to->user, data, size, sink->err);
 }
 
-static sconce_status put_source(const struct write_sink *sink, const struct write_source *source,
+static sconce_status put_made(const struct write_sink *to, const sconce_bytes *source,
+                              sconce_error *err) {
+  sconce_error said = {0};
+  sconce_sink sink = {to, source->size, source->size, &said};
+  sconce_status status = source->make(source->user, &sink, &said);
+  if (status == SCONCE_OK && said.status == SCONCE_OK && sink.left)
+    status = fail(&said, SCONCE_BAD_ARGUMENT, "%llu of %llu bytes were made",
+                  (unsigned long long)(source->size - sink.left), (unsigned long long)source->size);
+  if (status == SCONCE_OK && said.status == SCONCE_OK) return SCONCE_OK;
+  if (said.status == SCONCE_OK) fail(&said, status, "whoever makes these bytes gave up");
+  return fail(err, said.status, "%s", said.text);
+}
+
+static sconce_status put_source(const struct write_sink *sink, const sconce_bytes *source,
                                 sconce_error *err) {
-  if (source->fill) return put_filled(sink, source, err);
+  if (source->make) return put_made(sink, source, err);
   if (!source->data) return put_zeros(sink, source->size, err);
   if (source->size > SIZE_MAX)
     return fail(err, SCONCE_BAD_ARGUMENT, "%llu bytes cannot lie in memory",
@@ -141,6 +155,12 @@ sconce_status write_blob_to(const struct write_blob *blob, const struct write_si
     at = p->offset + p->source.size;
   }
   return put_zeros(sink, blob->size - at, err);
+}
+
+struct span write_blob_front(const struct write_blob *blob) {
+  const struct write_piece *p = blob->first;
+  return p && p->source.data ? (struct span){p->source.data, (size_t)p->source.size}
+                             : (struct span){0};
 }
 
 /* ---- sinks ----------------------------------------------------------------------------------- */

@@ -7,21 +7,12 @@
 #include "base/arena.h"
 #include "base/span.h"
 #include "base/status.h"
+#include "sconce_write.h"
 
-/* Bytes that exist only when they are written: borrowed, or made in pieces, or all zero. */
-struct write_source {
-  uint64_t size;
-  const void *data; /* used if there is no `fill`; NULL means zeros */
-  /* Makes bytes [offset, offset + size); called in order, for each byte once. */
-  sconce_status (*fill)(void *user, uint64_t offset, void *out, size_t size, sconce_error *err);
-  void *user;
-};
-static inline struct write_source write_bytes(const void *data, size_t size) {
-  return (struct write_source){.size = size, .data = data};
+static inline sconce_bytes write_bytes(const void *data, size_t size) {
+  return (sconce_bytes){.size = size, .data = data};
 }
-static inline struct write_source write_zeros(uint64_t size) {
-  return (struct write_source){.size = size};
-}
+static inline sconce_bytes write_zeros(uint64_t size) { return (sconce_bytes){.size = size}; }
 
 /* Sources one after the other with zeros between: a segment, a delegate's blob, a whole file. A
  * zeroed one is empty. */
@@ -38,6 +29,8 @@ struct write_sink {
 };
 SCONCE_CHECK sconce_status write_blob_to(const struct write_blob *blob,
                                          const struct write_sink *sink, sconce_error *err);
+/* The first source, if it is in memory: of a finished file its flatbuffer. */
+struct span write_blob_front(const struct write_blob *blob);
 /* Into one block of the arena. */
 SCONCE_CHECK sconce_status write_blob_to_memory(const struct write_blob *blob, struct arena *arena,
                                                 struct span *out, sconce_error *err);
@@ -69,7 +62,7 @@ void *write_copy(struct write_state *s, const void *items, size_t n, size_t size
 struct text write_copy_text(struct write_state *s, const char *text);
 
 /* Appends at a multiple of align (a power of two); returns the offset. */
-uint64_t write_blob_add(struct write_state *s, struct write_blob *blob, struct write_source source,
+uint64_t write_blob_add(struct write_state *s, struct write_blob *blob, sconce_bytes source,
                         uint64_t align);
 uint64_t write_blob_append(struct write_state *s, struct write_blob *blob,
                            const struct write_blob *more, uint64_t align);

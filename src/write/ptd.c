@@ -17,7 +17,7 @@ void write_ptd_init(struct write_ptd *w, struct arena *arena) {
   *w = (struct write_ptd){.state = {.arena = arena}};
 }
 
-int32_t write_ptd_segment(struct write_ptd *w, struct write_source bytes) {
+int32_t write_ptd_segment(struct write_ptd *w, sconce_bytes bytes) {
   struct write_blob blob = {0};
   write_blob_add(&w->state, &blob, bytes, 1);
   return write_segment_add(&w->state, &w->segments, &blob, 0);

@@ -23,7 +23,7 @@ void write_pte_named(struct write_pte *w, const char *key, int32_t segment) {
   if (row) *row = (struct write_pte_named){write_copy_text(&w->state, key), segment};
 }
 
-int32_t write_pte_named_data(struct write_pte *w, const char *key, struct write_source bytes) {
+int32_t write_pte_named_data(struct write_pte *w, const char *key, sconce_bytes bytes) {
   struct write_blob blob = {0};
   write_blob_add(&w->state, &blob, bytes, 1);
   int32_t segment = write_pte_segment(w, &blob, 0);
@@ -33,7 +33,7 @@ int32_t write_pte_named_data(struct write_pte *w, const char *key, struct write_
 
 /* Appends to a segment that others share and notes where. */
 static int32_t add_subsegment(struct write_pte *w, int32_t segment, struct write_list *offsets,
-                              struct write_source bytes, uint64_t align) {
+                              sconce_bytes bytes, uint64_t align) {
   int32_t id = write_next_id(&w->state, offsets);
   uint64_t *offset = write_list_add(&w->state, offsets, sizeof *offset);
   if (!offset) return -1;
@@ -51,7 +51,7 @@ static int32_t add_inline(struct write_pte *w, struct write_list *list,
   return id;
 }
 
-int32_t write_pte_constant(struct write_pte *w, struct write_source bytes) {
+int32_t write_pte_constant(struct write_pte *w, sconce_bytes bytes) {
   if (!w->constants_inline) return add_subsegment(w, 0, &w->constant_offsets, bytes, DATA_ALIGN);
   struct write_blob blob = {0};
   if (w->inline_constants.n == 0) add_inline(w, &w->inline_constants, &blob);
@@ -60,7 +60,7 @@ int32_t write_pte_constant(struct write_pte *w, struct write_source bytes) {
 }
 
 /* Initial values are copied at load, so they are not aligned. */
-int32_t write_pte_mutable(struct write_pte *w, struct write_source bytes) {
+int32_t write_pte_mutable(struct write_pte *w, sconce_bytes bytes) {
   if (w->mutable_segment == 0) {
     w->mutable_segment = write_pte_segment(w, &(struct write_blob){0}, 0);
     write_list_add(&w->state, &w->mutable_offsets, sizeof(uint64_t));
@@ -235,15 +235,25 @@ static bool plan(struct write_pte_tensor *t, uint64_t *end) {
   return add_u64(t->memory_offset, bytes, end) && *end <= INT64_MAX / 2;
 }
 
-static int32_t add_planned(struct write_pte *w, const struct write_pte_tensor *tensor,
-                           uint32_t memory_id, uint64_t *end) {
+int32_t write_pte_planned(struct write_pte *w, const struct write_pte_tensor *tensor,
+                          int32_t memory, uint64_t *end) {
   struct write_pte_tensor t = *tensor;
-  if (t.memory_id == 0 && t.data_buffer_idx == 0 && !t.external) {
-    t.memory_id = memory_id;
-    if (!plan(&t, end) && !write_failed(&w->state))
-      fail(&w->state.err, SCONCE_BAD_ARGUMENT, "the sizes of a tensor do not fit into memory");
-  }
+  t.memory_id = (uint32_t)memory;
+  if (!plan(&t, end) && !write_failed(&w->state))
+    fail(&w->state.err, SCONCE_BAD_ARGUMENT, "the sizes of a tensor do not fit into memory");
   return write_pte_tensor(w, &t);
+}
+
+void write_pte_buffer_size(struct write_pte *w, int32_t memory, uint64_t size) {
+  struct write_pte_method *m = current(w);
+  if (m) ((int64_t *)m->buffer_sizes.items)[memory] = (int64_t)size;
+}
+
+/* What has neither memory nor bytes is planned. */
+static int32_t add_border(struct write_pte *w, const struct write_pte_tensor *t, int32_t memory,
+                          uint64_t *end) {
+  const bool has_place = t->memory_id || t->data_buffer_idx || t->external;
+  return has_place ? write_pte_tensor(w, t) : write_pte_planned(w, t, memory, end);
 }
 
 void write_pte_delegated(struct write_pte *w, const char *method, const struct write_blob *graph,
@@ -254,10 +264,9 @@ void write_pte_delegated(struct write_pte *w, const char *method, const struct w
   struct write_list ids = {0};
   uint64_t end = 0;
   for (uint32_t i = 0; i < n_inputs + n_outputs; i++)
-    write_add_ids(&w->state, &ids, ID_LIST(add_planned(w, &tensors[i], (uint32_t)buffer, &end)));
-  struct write_pte_method *m = current(w);
-  if (!m) return;
-  ((int64_t *)m->buffer_sizes.items)[buffer] = (int64_t)end;
+    write_add_ids(&w->state, &ids, ID_LIST(add_border(w, &tensors[i], buffer, &end)));
+  write_pte_buffer_size(w, buffer, end);
+  if (write_failed(&w->state)) return;
   const int32_t *id = ids.items;
   write_pte_inputs(w, id, n_inputs);
   if (n_outputs) write_pte_outputs(w, id + n_inputs, n_outputs);

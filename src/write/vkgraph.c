@@ -90,7 +90,7 @@ int32_t write_vk_bytes_as(struct write_vk *g, uint64_t offset, uint64_t length, 
   return id;
 }
 
-int32_t write_vk_inline(struct write_vk *g, struct write_source bytes) {
+int32_t write_vk_inline(struct write_vk *g, sconce_bytes bytes) {
   uint64_t at = write_blob_add(&g->state, &g->inline_constants, bytes, DATA_ALIGN);
   return write_vk_bytes_as(g, at, bytes.size, "");
 }

@@ -102,7 +102,7 @@ int32_t write_vk_constant(struct write_vk *g, enum vk_dtype datatype, const int3
 int32_t write_vk_tensor_as(struct write_vk *g, const struct write_vk_tensor *tensor);
 
 /* These return a constant's id: bytes inside the blob, or named data of the program or a `.ptd`. */
-int32_t write_vk_inline(struct write_vk *g, struct write_source bytes);
+int32_t write_vk_inline(struct write_vk *g, sconce_bytes bytes);
 int32_t write_vk_named(struct write_vk *g, const char *key, uint64_t length);
 int32_t write_vk_bytes_as(struct write_vk *g, uint64_t offset, uint64_t length, const char *key);
 
@@ -129,11 +129,11 @@ void write_pte_init(struct write_pte *w, struct arena *arena);
 /* Segments are numbered and laid out in the order of these calls. align 0 is the usual 128. */
 int32_t write_pte_segment(struct write_pte *w, const struct write_blob *bytes, uint64_t align);
 void write_pte_named(struct write_pte *w, const char *key, int32_t segment);
-int32_t write_pte_named_data(struct write_pte *w, const char *key, struct write_source bytes);
+int32_t write_pte_named_data(struct write_pte *w, const char *key, sconce_bytes bytes);
 
 /* These return a tensor's data_buffer_idx, from 1. The first mutable one adds a segment. */
-int32_t write_pte_constant(struct write_pte *w, struct write_source bytes);
-int32_t write_pte_mutable(struct write_pte *w, struct write_source bytes);
+int32_t write_pte_constant(struct write_pte *w, sconce_bytes bytes);
+int32_t write_pte_mutable(struct write_pte *w, sconce_bytes bytes);
 
 /* Begins a method; what follows, up to the next one, belongs to it. */
 void write_pte_method(struct write_pte *w, const char *name);
@@ -157,6 +157,10 @@ void write_pte_inputs(struct write_pte *w, const int32_t *ids, uint32_t n);
 void write_pte_outputs(struct write_pte *w, const int32_t *ids, uint32_t n);
 /* Planned memory; returns its memory_id, from 1. */
 int32_t write_pte_buffer(struct write_pte *w, int64_t size);
+/* A tensor at the next place of such memory; its size is set when all are there. */
+int32_t write_pte_planned(struct write_pte *w, const struct write_pte_tensor *tensor,
+                          int32_t memory, uint64_t *end);
+void write_pte_buffer_size(struct write_pte *w, int32_t memory, uint64_t size);
 
 /* Tables of the method; these return the index that calls use. */
 int32_t write_pte_operator(struct write_pte *w, const char *name, const char *overload);
@@ -201,7 +205,7 @@ struct write_ptd_layout {
   uint32_t rank;
   const uint8_t *dim_order; /* NULL: outermost first */
 };
-int32_t write_ptd_segment(struct write_ptd *w, struct write_source bytes);
+int32_t write_ptd_segment(struct write_ptd *w, sconce_bytes bytes);
 /* layout NULL: opaque bytes of a delegate. Several keys may name one segment. */
 void write_ptd_named(struct write_ptd *w, const char *key, int32_t segment,
                      const struct write_ptd_layout *layout);

@@ -32,7 +32,7 @@ static sconce_status halves_and_floats(struct arena *arena, struct span *out, sc
   int32_t segment = write_pte_segment(&w, &inside, 0);
   write_pte_method(&w, "forward");
   const uint32_t memory = (uint32_t)write_pte_buffer(&w, 256);
-  const struct write_source bytes = write_bytes(quarter, sizeof quarter);
+  const sconce_bytes bytes = write_bytes(quarter, sizeof quarter);
   int32_t ids[4], initial = changing ? write_pte_mutable(&w, bytes) : write_pte_constant(&w, bytes);
   for (uint32_t i = 0; i < 4; i++)
     ids[i] = write_pte_tensor(&w, &(struct write_pte_tensor){.scalar_type = SCALAR_FLOAT,

@@ -82,14 +82,25 @@ def test_libraries_lie_beside_their_family():
 
 
 def test_only_sconce_symbols_leave():
-    for library, flag in (("libsconce.so", "-D"), ("libsconce.a", "-g"), ("libsconce_dev.so", "-D"), ("libsconce_dev.a", "-g")):
-        out, _ = run("nm", flag, "--defined-only", ROOT / "build" / library)
-        names = [line.split()[-1] for line in out.splitlines() if len(line.split()) == 3]
-        assert "sconce_device_open" in names
-        assert all(n.startswith("sconce_") for n in names), [n for n in names if not n.startswith("sconce_")]
-        public = "".join((ROOT / "include" / name).read_text() for name in ("sconce.h", "sconce_llm.h", "sconce_dev.h")[: 3 if "dev" in library else 2])
-        undeclared = [n for n in names if not re.search(rf"\b{n}\(", public)]
-        assert not undeclared, (library, undeclared)
+    run_headers = ("sconce.h", "sconce_llm.h")
+    headers = {"libsconce": run_headers, "libsconce_dev": (*run_headers, "sconce_dev.h"), "libsconce_write": ("sconce_write.h",)}
+    for library, its in headers.items():
+        public = "".join((ROOT / "include" / name).read_text() for name in its)
+        for end, flag in ((".so", "-D"), (".a", "-g")):
+            out, _ = run("nm", flag, "--defined-only", ROOT / f"build/{library}{end}")
+            names = [line.split()[-1] for line in out.splitlines() if len(line.split()) == 3]
+            assert ("sconce_writer_open" if library == "libsconce_write" else "sconce_device_open") in names
+            strange = [n for n in names if not n.startswith("sconce_") or not re.search(rf"\b{n}\(", public)]
+            assert not strange, (library, strange)
+
+
+def test_who_runs_models_does_not_carry_the_writers():
+    """And who writes them does not carry the runtime."""
+    sizes = {name: (ROOT / f"build/lib{name}.so").stat().st_size for name in ("sconce", "sconce_write")}
+    assert sizes["sconce_write"] < 200_000 < sizes["sconce"], sizes
+    for name, foreign in (("libsconce.a", "write_pte_init"), ("libsconce_dev.a", "write_pte_init"), ("libsconce_write.a", "gpu_open")):
+        names = run("nm", "--defined-only", ROOT / "build" / name)[0]
+        assert f" {foreign}\n" not in names, name
 
 
 def test_the_library_for_applications_is_small():
@@ -116,6 +127,7 @@ def check_examples(folder):
     assert "3 rows in, 6 out" in out and "input 0: dim 0 is 9, at most 8" in out, out
     product = ROOT / "tests/data/goldens/mul.pte"
     assert run(f"{folder}/chain", product, product)[0] == "3.375\n"
+    assert run(f"{folder}/write", f"{folder}/linear.pte")[0] == "1 x 16, as computed here\n"
     out, _ = run(f"{folder}/story", STORIES, STORIES.parent / "tokenizer.bin", "Once upon a time")
     assert out.startswith("Once upon a time, there was a little"), out
     out, _ = run(f"{folder}/sessions", STORIES)
@@ -194,6 +206,10 @@ def test_installed_tree_builds_the_examples():
             assert run(f"{folder}/first2", env={"SCONCE_WEBGPU": str(libdir / "sconce/libwgpu_native.so")})[0] == out
         assert run(prefix / "bin/sconce", "--version")[0].startswith("sconce ")
         run(prefix / "bin/sconce", "devices")
+        # Both archives in one program: neither has a symbol of the other.
+        run("cc", ROOT / "examples/write.c", "-I", prefix / "include", libdir / "libsconce_write.a", libdir / "libsconce.a", "-lm", "-ldl",
+            "-o", f"{folder}/write2")
+        assert "as computed here" in run(f"{folder}/write2", f"{folder}/linear2.pte", env={"SCONCE_WEBGPU": str(libdir / "sconce/libwgpu_native.so")})[0]
         check_two_parts(pathlib.Path(folder) / "two", prefix)
 
 

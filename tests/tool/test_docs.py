@@ -25,15 +25,17 @@ def test_pages_name_the_passes_that_there_are():
     assert "docs/architecture.md#fused-nodes" in (ROOT / "README.md").read_text()
 
 
-def test_code_of_the_operator_page_is_in_the_sources():
+def test_code_of_pages_is_in_the_sources():
     """Line by line, less blanks and comments."""
     def lines(text, mark):
         return [re.sub(r"\s", "", re.sub(rf"{mark}.*|/\*.*?\*/", "", line)) for line in text.splitlines()]
-    blocks = re.findall(r"```(\w+)\n(.*?)```", (ROOT / "docs/adding-an-operator.md").read_text(), re.S)
+    pages = "".join((ROOT / f"docs/{name}.md").read_text() for name in ("adding-an-operator", "writing-files"))
+    blocks = re.findall(r"```(\w+)\n(.*?)```", pages, re.S)
     for begin, *files in (("/* src/ops/unary/unary.c: names", "src/ops/unary/unary.c", "src/ops/unary/test_unary.c"),
                           ("// uses: grid", "src/ops/layer_norm/layer_norm.wgsl"),
                           ("/* tile[0]: rows", "src/ops/layer_norm/layer_norm.c"),
                           ("const struct op ops_layer_norm[]", "src/ops/layer_norm/layer_norm.c"),
+                          ("sconce_writer_data(w", "examples/write.c"),
                           ("n = Dim(", "tools/export/goldens/reduction.py")):
         language, block = next(b for b in blocks if b[1].startswith(begin))
         mark = {"c": "//", "wgsl": "//", "python": "#"}[language]

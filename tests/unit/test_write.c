@@ -203,6 +203,11 @@ static void examples_go_to_a_folder_if_one_is_given(void) {
     CHECK_OK(write_blob_to_file(&blob, path, &err), err);
     arena_free(&arena);
   }
+  char pte[TEST_PATH_MAX], ptd[TEST_PATH_MAX];
+  sconce_error err = {0};
+  snprintf(pte, sizeof pte, "%s/written.pte", folder);
+  snprintf(ptd, sizeof ptd, "%s/written.ptd", folder);
+  CHECK_OK(example_written(pte, ptd, &err), err);
 }
 
 /* ---- sources and sinks ----------------------------------------------------------------------- */
@@ -221,19 +226,22 @@ static sconce_status count_write(void *user, const void *data, size_t size, scon
   return SCONCE_OK;
 }
 
-static sconce_status fill_offset(void *user, uint64_t offset, void *out, size_t size,
-                                 sconce_error *err) {
+/* In pieces that fit no boundary. */
+static sconce_status make_offsets(void *user, sconce_sink *sink, sconce_error *err) {
+  static uint8_t piece[60000];
+  const uint64_t size = *(const uint64_t *)user;
   (void)err;
-  uint64_t *expected = user;
-  CHECK_EQ(offset, *expected);
-  *expected += size;
-  memset(out, (int)(offset >> 20), size);
+  for (uint64_t at = 0; at < size; at += sizeof piece) {
+    memset(piece, (int)(at >> 20), sizeof piece);
+    const uint64_t left = size - at;
+    TRY(sconce_sink_put(sink, piece, left < sizeof piece ? (size_t)left : sizeof piece));
+  }
   return SCONCE_OK;
 }
 
 /* A program of 500 MB whose weights never exist at once. */
-static sconce_status big_program(struct arena *arena, struct write_source weights,
-                                 struct write_blob *out, sconce_error *err) {
+static sconce_status big_program(struct arena *arena, sconce_bytes weights, struct write_blob *out,
+                                 sconce_error *err) {
   struct write_pte w;
   write_pte_init(&w, arena);
   write_pte_method(&w, "forward");
@@ -246,13 +254,12 @@ static void half_a_gigabyte_passes_in_small_pieces(void) {
   struct arena arena;
   arena_init(&arena, NULL);
   sconce_error err = {0};
-  uint64_t filled = 0, size = 500u << 20;
+  uint64_t size = 500u << 20;
   struct write_blob file;
-  struct write_source weights = {.size = size, .fill = fill_offset, .user = &filled};
+  sconce_bytes weights = {.size = size, .make = make_offsets, .user = &size};
   REQUIRE_OK(big_program(&arena, weights, &file, &err), err);
   struct count count = {0};
   REQUIRE_OK(write_blob_to(&file, &(struct write_sink){count_write, NULL, &count}, &err), err);
-  CHECK_EQ(filled, size);
   CHECK_EQ(count.bytes, file.size);
   CHECK(count.largest <= 64 * 1024);
   CHECK(arena.held <= 128 * 1024);
@@ -303,11 +310,11 @@ static void a_file_may_end_in_a_hole(void) {
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
-static sconce_status fill_fails(void *user, uint64_t offset, void *out, size_t size,
-                                sconce_error *err) {
-  (void)user, (void)out, (void)size;
-  if (offset < 100000) return SCONCE_OK;
-  return fail(err, SCONCE_IO_ERROR, "weights end at %llu", (unsigned long long)offset);
+static sconce_status make_fails(void *user, sconce_sink *sink, sconce_error *err) {
+  static const uint8_t some[100000];
+  (void)user;
+  TRY(sconce_sink_put(sink, some, sizeof some));
+  return fail(err, SCONCE_IO_ERROR, "weights end at %zu", sizeof some);
 }
 
 static void a_failing_source_leaves_no_file(void) {
@@ -318,13 +325,47 @@ static void a_failing_source_leaves_no_file(void) {
   struct write_blob file;
   struct os_reader reader;
   test_temporary(path, ".pte");
-  struct write_source weights = {.size = 1 << 20, .fill = fill_fails};
+  sconce_bytes weights = {.size = 1 << 20, .make = make_fails};
   REQUIRE_OK(big_program(&arena, weights, &file, &err), err);
   CHECK_FAILS(write_blob_to_file(&file, path, &err), SCONCE_IO_ERROR, err, "weights end at");
   CHECK_FAILS(os_reader_open(&reader, path, &err), SCONCE_IO_ERROR, err, "No such file");
   CHECK_FAILS(write_blob_to_file(&file, "/nonexistent/x.pte", &err), SCONCE_IO_ERROR, err,
               "/nonexistent/x.pte: No such file");
   arena_free(&arena);
+}
+
+/* user: how many bytes it puts, and then -1 to be silent, or a status. */
+static sconce_status make_some(void *user, sconce_sink *sink, sconce_error *err) {
+  const int *how = user;
+  (void)err;
+  if (sconce_sink_put(sink, "abcdefgh", (size_t)how[0]) != SCONCE_OK) return SCONCE_OK;
+  return (sconce_status)how[1];
+}
+
+static void a_source_gives_as_many_bytes_as_it_said(void) {
+  static const struct {
+    int how[2];
+    sconce_status want;
+    const char *says;
+  } rows[] = {
+      {{4, SCONCE_OK}, SCONCE_OK, ""},
+      {{3, SCONCE_OK}, SCONCE_BAD_ARGUMENT, "3 of 4 bytes were made"},
+      {{5, SCONCE_OK}, SCONCE_BAD_ARGUMENT, "more than the 4 bytes that were announced"},
+      {{4, SCONCE_CANCELLED}, SCONCE_CANCELLED, "gave up"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct arena arena;
+    arena_init(&arena, NULL);
+    sconce_error err = {0};
+    struct write_blob file;
+    struct count count = {0};
+    sconce_bytes weights = {.size = 4, .make = make_some, .user = (void *)rows[i].how};
+    REQUIRE_OK(big_program(&arena, weights, &file, &err), err);
+    sconce_status got = write_blob_to(&file, &(struct write_sink){count_write, NULL, &count}, &err);
+    CHECK_EQ(got, rows[i].want);
+    if (got != SCONCE_OK) CHECK(strstr(err.text, rows[i].says) != NULL);
+    arena_free(&arena);
+  }
 }
 
 static void a_full_disk_is_an_error(void) {
@@ -437,6 +478,7 @@ const struct test suite_write[] = {
     TEST(zeros_become_a_hole_of_five_gigabytes),
     TEST(a_file_may_end_in_a_hole),
     TEST(a_failing_source_leaves_no_file),
+    TEST(a_source_gives_as_many_bytes_as_it_said),
     TEST(a_full_disk_is_an_error),
     TEST(an_error_sticks_until_finish),
     TEST(sizes_that_no_file_holds_are_refused),

@@ -138,9 +138,39 @@ def check_ptd(folder):
     same("entries", entries, {"blob": (0, None), "ramp": (1, layout), "ramp again": (1, layout)})
 
 
+def graph_of(pte, method):
+    plan = next(p for p in pte.program.execution_plan if p.name == method)
+    blob = bytes(pte.program.backend_delegate_data[plan.delegates[0].processed.index].data)
+    return plan, flatbuffer_to_vk_graph(extract_vk_flatbuffer(blob))
+
+
+def check_handles(folder):
+    """What sconce_write.h wrote: a cache that methods share, a ValueList, SymInts, numbers, weights elsewhere."""
+    pte = read(folder, "written.pte")
+    for method, kernels in (("put", 0), ("add", 1), ("read", 0)):
+        plan, graph = graph_of(pte, method)
+        (cache,) = [v.val for v in plan.values if isinstance(v.val, et.Tensor) and v.val.data_buffer_idx]
+        same("place", (cache.allocation_info.memory_id, cache.allocation_info.memory_offset_low, cache.sizes), (2, 0, [1, 4, 1, 2]))
+        same("memory", plan.non_const_buffer_sizes[2], 32)
+        same("operators", [(o.name, o.overload) for o in plan.operators], [("aten::copy_", "")] * kernels)
+        same("arguments", len(plan.chains[0].instructions[0].instr_args.args), len(graph.input_ids) + len(graph.output_ids))
+    same("initial", [bytes(b.storage) for b in pte.mutable_data], [b"", torch.tensor([1.0, 2, 3, 4]).repeat_interleave(2).numpy().tobytes()])
+    _, graph = graph_of(pte, "parts")
+    same("chain", [c.name for c in graph.chain], ["aten.split_with_sizes_copy.default", "sym_size.int"])
+    same("list", graph.values[graph.chain[0].args[-1]].value, vk.ValueList([1, 2]))
+    same("live", graph.values[graph.output_ids[2]].value, vk.SymInt(0))
+    constant = graph_of(pte, "read")[1].constants
+    same("constant", constant, [vk.VkBytes(2**64 - 1, 8, "weight")])
+    payload = FlatTensorSerializer().deserialize(Cord((folder / "written.ptd").read_bytes()))
+    same("data", (list(payload.named_data), payload.buffers), (["weight"], [RAMP_BYTES[4:12]]))
+    module = load(folder, "written.pte")
+    for method, want in dict(get_eos_ids=[2, 7], get_scale=[0.25], use_kv_cache=[True]).items():
+        same(method, module.run_method(method, []), want)
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
-    for check in (check_portable, check_programs, check_values, check_delegates, check_ptd):
+    for check in (check_portable, check_programs, check_values, check_delegates, check_ptd, check_handles):
         check(folder)
         print(f"{check.__name__}: ok")
     print(f"executorch {__version__}, torch {torch.__version__}")

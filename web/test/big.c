@@ -12,10 +12,11 @@ static const int32_t dims[] = {PIECE / 4};
 static float values[MOST];
 static char names[MOST][8];
 
-static sconce_status fill(void *user, uint64_t offset, void *out, size_t size, sconce_error *err) {
-  (void)offset;
+static sconce_status make(void *user, sconce_sink *sink, sconce_error *err) {
+  float same[4096];
   (void)err;
-  for (size_t i = 0; i < size / 4; i++) ((float *)out)[i] = *(float *)user;
+  for (size_t i = 0; i < 4096; i++) same[i] = *(const float *)user;
+  for (size_t at = 0; at < PIECE; at += sizeof same) TRY(sconce_sink_put(sink, same, sizeof same));
   return SCONCE_OK;
 }
 
@@ -53,7 +54,7 @@ static sconce_status part(struct arena *arena, uint32_t from, uint32_t to, struc
   write_ptd_init(&w, arena);
   const struct write_ptd_layout as = {.scalar_type = SCALAR_FLOAT, .sizes = dims, .rank = 1};
   for (uint32_t i = from; i < to; i++) {
-    const struct write_source source = {.size = PIECE, .fill = fill, .user = &values[i]};
+    const sconce_bytes source = {.size = PIECE, .make = make, .user = &values[i]};
     write_ptd_named(&w, names[i], write_ptd_segment(&w, source), &as);
   }
   return write_ptd_finish(&w, out, err);
