@@ -36,6 +36,7 @@ def test_code_of_pages_is_in_the_sources():
                           ("/* tile[0]: rows", "src/ops/layer_norm/layer_norm.c"),
                           ("const struct op ops_layer_norm[]", "src/ops/layer_norm/layer_norm.c"),
                           ("sconce_writer_data(w", "examples/write.c"),
+                          ("# src/ops/unary/goldens.py", "src/ops/unary/goldens.py"),
                           ("n = Dim(", "tools/export/goldens/reduction.py")):
         language, block = next(b for b in blocks if b[1].startswith(begin))
         mark = {"c": "//", "wgsl": "//", "python": "#"}[language]

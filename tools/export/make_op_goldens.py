@@ -7,12 +7,16 @@
     tools/export/make_op_goldens.py --list [TEXT…]   names only
     tools/export/make_op_goldens.py --sort [TEXT…]   exports nothing; moves what is pending and need not be any more
 
+Forms lie beside the operators, src/ops/FAMILY/goldens.py, or, where they go through many families, in
+tools/export/goldens. Each file has a function forms().
+
 A form goes to tests/data/ops if this build has all its operators (docs/operators.md), else to build/goldens/pending,
 where `sconce check` can be tried on it while an operator is being written. The same for forms that are marked as
-pending in tools/export/goldens, with the reason.
+pending, with the reason.
 """
 import argparse
 import importlib
+import importlib.util
 import logging
 import os
 import shutil
@@ -25,13 +29,24 @@ import torch
 from goldens import form as golden_form
 
 FAMILIES = ("elementwise", "movement", "reduction", "dense", "spatial", "quantized", "attention", "whole", "portable", "others", "flows", "kinds", "live", "coming", "broad")
+BESIDE = sorted(golden_form.ROOT.glob("src/ops/*/goldens.py"))
 OPS, BUILD = golden_form.ROOT / "tests/data/ops", golden_form.ROOT / "build/goldens"
+
+
+def modules():
+    for family in FAMILIES:
+        yield importlib.import_module(f"goldens.{family}")
+    for path in BESIDE:
+        spec = importlib.util.spec_from_file_location(f"goldens_of_{path.parent.name}", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        yield module
 
 
 def forms(texts):
     """Each form is built after the same seed, so that its numbers do not depend on the others."""
-    for family in FAMILIES:
-        built = importlib.import_module(f"goldens.{family}").forms()
+    for module in modules():
+        built = module.forms()
         while True:
             torch.manual_seed(1)
             form = next(built, None)
