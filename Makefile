@@ -25,7 +25,7 @@ ET_PYTHON ?= build/executorch/venv/bin/python
 ET = build/executorch
 
 .PHONY: all installed deb program demo test test-all lint fuzz dawn executorch executorch-test install clean release asan web web-test web-demo
-.PHONY: wheel wheels soak tsan
+.PHONY: wheel wheels soak tsan tsan-build
 .PHONY: windows windows-test macos macos-arm64 macos-x86_64 linux linux-x86_64 aarch64 linux-aarch64 aarch64-test
 
 all: release
@@ -56,7 +56,7 @@ demo: program
 	@build/sconce devices
 	@build/sconce generate -m models/stories15M/stories15M-4w.pte -p "Once upon a time" -n 150 --seed 15
 
-test: release asan
+test: release asan $(if $(filter --sampled,$(SAMPLED)),tsan-build)
 	@$(SETUP) run terminal python
 	@$(TEST) $(SAMPLED)
 
@@ -82,11 +82,15 @@ soak: asan
 	@cd build/asan && ASAN_OPTIONS=quarantine_size_mb=4 ./sconce_soak "$(CURDIR)/models/stories15M/stories15M-4w.pte" \
 	  "$(CURDIR)/tests/data/goldens/toy.pte" $(MINUTES)
 
-tsan:
+# Without the checks behind a whole run: only some tests are in it.
+tsan: tsan-build
 	@$(SETUP) run
+	@build/tsan/sconce_tests --filter /
+
+tsan-build:
+	@$(SETUP) build
 	@cmake --preset tsan >build/tsan-configure.log || { cat build/tsan-configure.log; exit 1; }
 	@cmake --build --preset tsan --target sconce_tests
-	@for suite in threads parallel slow; do build/tsan/sconce_tests --filter $$suite/ || exit 1; done
 
 # Beside what is built already too: it is linked there when CMake configures.
 dawn:

@@ -5,8 +5,8 @@ usage: test.py [--all | --sampled | --tools] [--filter TEXT] [--junit FOLDER] | 
 
 Without options: the C tests on the best device here (lavapipe where there is no GPU) under the
 sanitizers, and tests/tool. --all: on every software device and library, with features masked and
-limits capped. --sampled: one run of each kind of those, for CI. --tools: tests/tool alone.
---update-plans: writes the texts in tests/plans anew with build/sconce and runs nothing.
+limits capped. --sampled: one run of each kind of those, for CI, and threads under ThreadSanitizer.
+--tools: tests/tool alone. --update-plans: writes the texts in tests/plans anew with build/sconce and runs nothing.
 """
 
 import argparse
@@ -30,12 +30,15 @@ def lavapipe():
     return found[0] if found else ""
 
 
+TESTS, TSAN = "build/asan/sconce_tests", "build/tsan/sconce_tests"
+
+
 def configurations(mode):
-    """(name, environment, flags) of each run of the C tests."""
+    """(program, name, environment, flags) of each run of the C tests."""
     swapped = ("scalars of other kinds", {}, ("--swap-scalars",))
     lvp, swift = {"VK_ICD_FILENAMES": lavapipe()}, {"VK_ICD_FILENAMES": SWIFT}
     if mode == "quick":
-        return [("this machine", {}, ()), swapped]
+        return [(TESTS, *run) for run in (("this machine", {}, ()), swapped)]
     if not lavapipe():
         sys.exit("test.py: there is no lavapipe: install mesa-vulkan-drivers")
     masks = {
@@ -84,6 +87,9 @@ def configurations(mode):
         every = {"SCONCE_LOSE": "every"}
         runs += [("lavapipe, lost at every step", {**lvp, **every}, lost)]
         runs += [("Dawn on SwiftShader, lost at every step", {**dawn, **every}, lost)]
+    runs = [(TESTS, *run) for run in runs]
+    if mode == "sampled":  # all of it is `make tsan`
+        runs += [(TSAN, "lavapipe, ThreadSanitizer", lvp, ("--filter", "/", "--skip", "parallel/eight_conversations"))]
     return runs
 
 
@@ -97,10 +103,10 @@ class Totals:
         self.skipped += skipped
 
 
-def run_c_tests(name, extra, flags, options):
+def run_c_tests(program, name, extra, flags, options):
     """(passed, failed, skipped, text to print) of one run."""
     env = {**os.environ, "NODEVICE_SELECT": "1", **extra}
-    command = [str(ROOT / "build/asan/sconce_tests"), *flags]
+    command = [str(ROOT / program), *flags]
     if options.filter:
         command += ["--filter", options.filter]
     if options.junit:
@@ -123,7 +129,7 @@ def run_all(mode, options, totals):
     """As many runs at a time as there are cores for: a software device keeps little more than one busy. The tool
     tests are one of them, one after the other, and begin first."""
     runs = configurations(mode)
-    runs.sort(key=lambda r: "SwiftShader" not in r[0])  # the slow ones first
+    runs.sort(key=lambda r: "SwiftShader" not in r[1])  # the slow ones first
     at_once = max(1, min(len(runs) + 1, os.cpu_count() or 1, 4))
     print(f"{len(runs)} runs of the C tests and the tool tests, {at_once} at a time", flush=True)
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:

@@ -236,7 +236,59 @@ static void eight_conversations_and_a_loop(void) {
   close_all(&f);
 }
 
+/* ---- cancelling ------------------------------------------------------------------------------ */
+
+struct canceller {
+  sconce_session *session;
+  _Atomic bool over;
+};
+
+static void cancel_again_and_again(void *user) {
+  struct canceller *c = user;
+  while (!c->over) {
+    sconce_session_cancel(c->session);
+    os_sleep_ns(100000);
+  }
+}
+
+/* Prompts of which another thread ends some, each at a moment of its own; what is said behind them
+ * is the same as ever. */
+static void another_thread_cancels(void) {
+  static const int32_t ids[] = {1, 2, 3, 4, 5};
+  enum { PROMPTS = 40 };
+  struct fixture f;
+  struct os_team team;
+  sconce_error err = {0};
+  sconce_choice want = {0}, got = {0};
+  if (!open_all(&f, TOY)) {
+    close_all(&f);
+    return;
+  }
+  CHECK_OK(sconce_session_prompt(f.session, ids, 5, NULL, NULL, &err), err);
+  CHECK_OK(sconce_session_choose(f.session, &want, &err), err);
+  struct canceller c = {.session = f.session};
+  int cancelled = 0;
+  os_team_start(&team, 1, cancel_again_and_again, &c);
+  CHECK_EQ(team.n, 1);
+  for (int i = 0; i < PROMPTS; i++) {
+    CHECK_OK(sconce_session_rewind(f.session, 0, &err), err);
+    const sconce_status status = sconce_session_prompt(f.session, ids, 5, NULL, NULL, &err);
+    cancelled += status == SCONCE_CANCELLED;
+    if (status != SCONCE_CANCELLED) CHECK_OK(status, err);
+  }
+  c.over = true;
+  os_team_join(&team);
+  CHECK(cancelled > 0);
+  CHECK_OK(sconce_session_rewind(f.session, 0, &err), err);
+  if (sconce_session_prompt(f.session, ids, 5, NULL, NULL, &err) != SCONCE_OK) /* the last one */
+    CHECK_OK(sconce_session_prompt(f.session, ids, 5, NULL, NULL, &err), err);
+  CHECK_OK(sconce_session_choose(f.session, &got, &err), err);
+  CHECK_EQ(got.id, want.id);
+  close_all(&f);
+}
+
 const struct test suite_parallel[] = {
+    TEST(another_thread_cancels),
     TEST(eight_threads_and_two_models),
     TEST(eight_conversations_and_a_loop),
     {0},
