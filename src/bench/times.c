@@ -20,7 +20,7 @@ void sconce_state_times(const sconce_state *s, sconce_call_times *out) {
 static sconce_status time_pass(sconce_state *s, uint64_t *ns, sconce_error *err) {
   TRY(state_start_for_clock(s, err));
   sconce_status status = exec_time_pass(&s->exec, ns, err);
-  if (status != SCONCE_OK) graph_rollback(&s->graph);
+  if (status != SCONCE_OK) state_roll_back(s);
   return status;
 }
 

@@ -364,6 +364,7 @@ static sconce_status feed_token(sconce_state *s, sconce_error *err) {
   if (!s->drawn || !(s->exec.n_running || s->done))
     return fail(err, SCONCE_BAD_ARGUMENT, "no call has chosen a token");
   struct border *b = &s->inputs[0];
+  s->unfed = *b;
   b->live[0] = b->live[1] = 1;
   b->set = b->fed = true;
   b->fresh = false;
@@ -447,8 +448,18 @@ static sconce_status plan_rest(sconce_state *s, bool block, sconce_error *err) {
   return SCONCE_OK;
 }
 
-static void forget_call(sconce_state *s) {
+/* What the host reads of inputs is among the numbers that are put back, so the next call takes them
+ * all for new ones, also those that the device has by now. */
+void state_roll_back(sconce_state *s) {
   graph_rollback(&s->graph);
+  if (s->fed_token) s->inputs[0] = s->unfed;
+  s->fed_token = false;
+  for (uint32_t i = 0; i < s->graph.n_inputs; i++)
+    s->inputs[i].fresh = s->inputs[i].set && !s->inputs[i].fed;
+}
+
+static void forget_call(sconce_state *s) {
+  state_roll_back(s);
   exec_give_up(&s->exec);
   s->pending = s->asked = false;
 }
@@ -476,6 +487,7 @@ static sconce_status write_inputs(sconce_state *s, sconce_error *err) {
 static sconce_status start(sconce_state *s, const sconce_call *call, bool block,
                            sconce_error *err) {
   const uint64_t from = os_clock_ns();
+  s->fed_token = call->feed_token;
   graph_begin(&s->graph);
   sconce_status status = plan(s, call, err);
   if (status == SCONCE_OK) status = write_inputs(s, err);
@@ -487,15 +499,17 @@ static sconce_status start(sconce_state *s, const sconce_call *call, bool block,
 
 static sconce_status submit(sconce_state *s, sconce_error *err) {
   sconce_status status = exec_begin(&s->exec, &s->take, err);
-  if (status != SCONCE_OK) graph_rollback(&s->graph);
+  if (status != SCONCE_OK) state_roll_back(s);
   return status;
 }
 
 /* A call that was begun is planned on and, when all of it is, submitted. */
 static sconce_status go_on(sconce_state *s, bool block, sconce_error *err) {
   s->done = false;
-  TRY(plan_on(s, block, err));
-  return s->pending ? SCONCE_OK : submit(s, err);
+  sconce_status status = plan_on(s, block, err);
+  if (status == SCONCE_OK && !s->pending) status = submit(s, err);
+  if (status != SCONCE_OK) s->drawn = false; /* there will be no token of it */
+  return status;
 }
 
 /* What comes behind a pending call, or would change what it reads, waits for its plan. */
@@ -712,7 +726,7 @@ static sconce_status profile(sconce_state *s, each_dispatch *each, void *user, s
   struct arena scratch;
   arena_init(&scratch, &s->arena.allocator);
   sconce_status status = exec_profile(&s->exec, &scratch, each, user, err);
-  if (status != SCONCE_OK) graph_rollback(&s->graph);
+  if (status != SCONCE_OK) state_roll_back(s);
   arena_free(&scratch);
   return status;
 }

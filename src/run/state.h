@@ -26,6 +26,8 @@ struct sconce_state {
   struct exec exec;
   struct pool *pool; /* what it shares with states of other methods */
   struct border *inputs, *outputs;
+  struct border unfed;              /* input 0 as it was in front of the token's feed… */
+  bool fed_token;                   /* …which the call begun last asked for */
   void *elements;                   /* of a tensor that scalars are read from */
   void *side;                       /* room for the largest input while it is converted */
   struct take take;                 /* of the call begun last */
@@ -45,5 +47,8 @@ SCONCE_CHECK sconce_status state_bring_back(sconce_state *s, sconce_error *err);
 
 /* With the lock held: a call is planned, and can be run by exec_profile or exec_time_pass. */
 SCONCE_CHECK sconce_status state_start_for_clock(sconce_state *s, sconce_error *err);
+
+/* After a call that was planned and then failed: inputs, dims and numbers as they were. */
+void state_roll_back(sconce_state *s);
 
 #endif
