@@ -212,10 +212,14 @@ sconce_status sconce_session_generate_begin(sconce_session *s, const sconce_gene
   ALONE(s ? &s->alone : NULL, "session");
   TRY(session_idle(s, err));
   TRY(check(s, desc, err));
-  const size_t reused = session_reused(s, desc->prompt, desc->n_prompt);
-  TRY(session_prompt(s, desc->prompt, desc->n_prompt, err));
   struct generation *g = block_resize(&s->arena.allocator, NULL, 0, sizeof *g);
   if (!g) return fail(err, SCONCE_NO_MEMORY, "no memory for a generation");
+  const size_t reused = session_reused(s, desc->prompt, desc->n_prompt);
+  const sconce_status status = session_prompt(s, desc->prompt, desc->n_prompt, err);
+  if (status != SCONCE_OK) {
+    block_resize(&s->arena.allocator, g, sizeof *g, 0);
+    return status;
+  }
   const bool starts = s->tokenizer && desc->prompt[desc->n_prompt - 1] ==
                                           sconce_tokenizer_describe(s->tokenizer)->bos;
   *g = (struct generation){

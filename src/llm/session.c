@@ -120,21 +120,27 @@ static void read_ends(sconce_session *s, const sconce_model *model) {
 
 enum { ROOM = 65536 }; /* ids that are reserved from the start, if there are so many positions */
 
+/* Ids, and behind them their starts: one block, so that there is room for both or for neither. */
+static size_t block_size(uint32_t room) { return (size_t)room * (sizeof(int32_t) + 1); }
+
+static void free_ids(sconce_session *s) {
+  if (s->ids) block_resize(&s->arena.allocator, s->ids, block_size(s->room), 0);
+}
+
 sconce_status session_reserve(sconce_session *s, uint32_t n, sconce_error *err) {
   if (n <= s->room) return SCONCE_OK;
   uint64_t room = s->room ? s->room : n;
   while (room < n) room *= 2;
   if (room > s->info.context) room = s->info.context;
-  int32_t *ids =
-      block_resize(&s->arena.allocator, s->ids, s->room * sizeof *ids, (size_t)room * sizeof *ids);
+  int32_t *ids = NULL;
+  if (room <= SIZE_MAX / (sizeof *ids + 1))
+    ids = block_resize(&s->arena.allocator, NULL, 0, block_size((uint32_t)room));
   if (!ids) return fail(err, SCONCE_NO_MEMORY, "no memory for %u ids", n);
+  uint8_t *starts = (uint8_t *)(ids + room);
+  if (s->room) memcpy(ids, s->ids, s->room * sizeof *ids);
+  if (s->room) memcpy(starts, s->starts, s->room);
+  free_ids(s);
   s->ids = ids;
-  uint8_t *starts = block_resize(&s->arena.allocator, s->starts, s->room, (size_t)room);
-  if (!starts) { /* the ids have more room than is known, so they must go back */
-    s->ids = block_resize(&s->arena.allocator, s->ids, (size_t)room * sizeof *ids,
-                          s->room * sizeof *ids);
-    return fail(err, SCONCE_NO_MEMORY, "no memory for %u ids", n);
-  }
   s->starts = starts;
   s->room = (uint32_t)room;
   return SCONCE_OK;
@@ -220,9 +226,8 @@ void sconce_session_close(sconce_session *s) {
   sconce_state_close(s->state);
   sconce_method_close(s->method);
   sconce_sampler_close(s->sampler);
+  free_ids(s);
   sconce_allocator allocator = s->arena.allocator;
-  if (s->ids) block_resize(&allocator, s->ids, s->room * sizeof *s->ids, 0);
-  if (s->starts) block_resize(&allocator, s->starts, s->room, 0);
   arena_free(&s->arena);
   block_resize(&allocator, s, sizeof *s, 0);
 }
@@ -406,6 +411,7 @@ sconce_status session_prompt(sconce_session *s, const int32_t *ids, size_t n, sc
     return fail(err, SCONCE_BAD_ARGUMENT, "a prompt of %zu ids, the context has %u positions", n,
                 s->info.context);
   TRY(check_ids(s, ids, n, err));
+  TRY(session_reserve(s, (uint32_t)n, err)); /* else the timeline stays as it is */
   session_look(s);
   size_t same = session_reused(s, ids, n);
   session_rewind(s, (uint32_t)same);

@@ -3,6 +3,8 @@
 
 #include "sconce_write.h"
 
+#include <stdlib.h>
+
 /* ---- inputs that the host reads -------------------------------------------------------------- */
 
 /* Behind what only the device knows, the sum a + a, b becomes a number, and then six elements must
@@ -120,7 +122,43 @@ static void a_token_that_was_fed_for_nothing(void) {
   close_all(&f);
 }
 
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* Refuses what is asked for while it is told to, also a smaller block for what is there. */
+static bool refuses;
+
+static void *resize(void *user, void *block, size_t old_size, size_t size) {
+  (void)user, (void)old_size;
+  if (size) return refuses ? NULL : realloc(block, size);
+  free(block);
+  return NULL;
+}
+
+static void a_generation_without_memory_leaves_the_timeline(void) {
+  static const int32_t said[] = {1, 2}, prompt[] = {1, 3, 5};
+  const sconce_allocator allocator = {resize, NULL};
+  const sconce_generate_desc desc = {.prompt = prompt, .n_prompt = 3, .max_new = 2};
+  struct fixture f;
+  sconce_error err = {0};
+  bool done;
+  CHECK_OK(open_method(&f, TOY, NULL, &err), err);
+  if (f.method) CHECK_OK(open_session(&f, 0, 0, &allocator, &err), err);
+  if (f.session) {
+    CHECK_OK(sconce_session_prompt(f.session, said, 2, NULL, NULL, &err), err);
+    refuses = true;
+    CHECK_FAILS(sconce_session_generate_begin(f.session, &desc, &err), SCONCE_NO_MEMORY, err,
+                "no memory for a generation");
+    refuses = false;
+    CHECK_EQ(sconce_session_describe(f.session)->position, 2);
+    CHECK(sconce_session_logits(f.session) != NULL);
+    CHECK_OK(sconce_session_generate_begin(f.session, &desc, &err), err);
+    CHECK_OK(sconce_session_generate_poll(f.session, &done, NULL, &err), err);
+  }
+  close_all(&f);
+}
+
 const struct test suite_retry[] = {
+    TEST(a_generation_without_memory_leaves_the_timeline),
     TEST(an_input_that_was_sent_is_read_again),
     TEST(a_token_that_was_fed_for_nothing),
     {0},
