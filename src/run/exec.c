@@ -396,7 +396,8 @@ sconce_status exec_feed(struct exec *x, uint32_t input, const struct exec *y, ui
 
 /* ---- flights --------------------------------------------------------------------------------- */
 
-/* Copies start on words: where a row does not, one more is copied and `skip` passed over. */
+/* Copies start on words: where a row begins inside one, that word is copied whole, and `at` is
+ * behind what nobody wants of it. */
 static struct gpu_copy copy_of(const struct exec *x, uint32_t value, uint64_t from,
                                struct outcome *o, uint64_t *size) {
   const struct tensor *t = &x->graph->values[value].tensor;

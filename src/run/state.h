@@ -48,6 +48,13 @@ SCONCE_CHECK sconce_status state_bring_back(sconce_state *s, sconce_error *err);
 /* With the lock held: a call is planned, and can be run by exec_profile or exec_time_pass. */
 SCONCE_CHECK sconce_status state_start_for_clock(sconce_state *s, sconce_error *err);
 
+static inline struct gpu *state_gpu(const sconce_state *s) { return s->method->model->device->gpu; }
+/* Fails where its device is lost, or where a call of it is running. */
+SCONCE_CHECK sconce_status state_check_up(const sconce_state *s, sconce_error *err);
+SCONCE_CHECK sconce_status state_check_idle(const sconce_state *s, sconce_error *err);
+/* Takes the lock: a call that is still being planned comes to the end of its plan. */
+SCONCE_CHECK sconce_status state_settle(sconce_state *s, sconce_error *err);
+
 /* After a call that was planned and then failed: inputs, dims and numbers as they were. */
 void state_roll_back(sconce_state *s);
 
