@@ -2,10 +2,10 @@
  *
  * The world in one paragraph. A *writer* collects what a file is to hold: named data, methods, and
  * numbers that the program states about itself. A method is a *graph* of values and of operators by
- * the names in docs/operators.md, as ExecuTorch's VulkanPartitioner makes them: so the files run in
- * ExecuTorch too. Bytes are neither copied nor held. A file is written front to back when it is
- * saved, and each piece of data is asked for when its turn comes, so that a model of any size
- * passes through little memory.
+ * the names in docs/operators.md, as ExecuTorch's VulkanPartitioner makes them, in files that
+ * ExecuTorch's own readers take. Bytes are neither copied nor held. A file is written front to back
+ * when it is saved, and each piece of data is asked for when its turn comes, so that a model of any
+ * size passes through little memory.
  *
  *   sconce_graph *g = sconce_writer_graph(w);                          y = relu(x * w)
  *   int32_t x = sconce_graph_tensor(g, SCONCE_FLOAT32, SCONCE_DIMS(8, 64));
@@ -128,8 +128,8 @@ SCONCE_API void sconce_graph_output(sconce_graph *graph, int32_t id, bool dynami
 SCONCE_API int32_t sconce_writer_buffer(sconce_writer *writer, sconce_dtype dtype,
                                         const uint32_t *dims, uint32_t rank,
                                         const sconce_bytes *initial);
-/* It as a tensor of this graph. Sconce lets operators write into it. ExecuTorch's Vulkan delegate
- * gets a copy; there only what `update` names is kept. */
+/* It as a tensor of this graph, which operators may write into. Other runtimes may give a delegate
+ * a copy of it, and then keep only what `update` names. */
 SCONCE_API int32_t sconce_graph_buffer(sconce_graph *graph, int32_t buffer);
 /* When a call ends, the buffer with the id `to` gets the contents of the tensor `from`. */
 SCONCE_API void sconce_graph_update(sconce_graph *graph, int32_t to, int32_t from);
