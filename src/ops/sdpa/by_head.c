@@ -29,7 +29,8 @@ static sconce_status check(struct plan *p, const struct tensor *q, const struct 
     same = from_end == DIM || k->dim_live[i] == v->dim_live[i];
     if (from_end > BY_HEAD_HEADS || from_end == DIM) same &= k->dim_live[i] == q->dim_live[i];
   }
-  if (same && heads_of_one(k) && heads_of_one(q) % heads_of_one(k) == 0) return SCONCE_OK;
+  const uint32_t heads = heads_of_one(q), kv_heads = heads_of_one(k);
+  if (same && (kv_heads ? heads % kv_heads : heads) == 0) return SCONCE_OK;
   return fail(p->err, SCONCE_BAD_GRAPH, "attention of %s over %s and %s", tensor_text(q, a),
               tensor_text(k, b), tensor_text(v, c));
 }
@@ -86,7 +87,7 @@ static sconce_status read_call(struct plan *p, const struct node *n, struct atte
   TRY(arg_tensor(p, n, 1, &k));
   TRY(arg_tensor(p, n, 2, &v));
   TRY(check(p, q, k, v));
-  uint32_t keys = dim_of(k, BY_HEAD_TOKENS);
+  const uint32_t keys = dim_of(k, BY_HEAD_TOKENS), kv_heads = heads_of_one(k);
   *a = (struct attention){.q = arg_id(n, 0),
                           .k = arg_id(n, 1),
                           .v = arg_id(n, 2),
@@ -94,7 +95,7 @@ static sconce_status read_call(struct plan *p, const struct node *n, struct atte
                           .bias = arg_is_null(p, n, 3) ? NO_VALUE : arg_id(n, 3),
                           .seq = dim_of(q, BY_HEAD_TOKENS),
                           .heads = heads_of(q),
-                          .heads_per_kv = heads_of_one(q) / heads_of_one(k),
+                          .heads_per_kv = kv_heads ? heads_of_one(q) / kv_heads : 1,
                           .dim = dim_of(q, DIM),
                           .wide = dim_of(v, DIM),
                           .keys = keys,

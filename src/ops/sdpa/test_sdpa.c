@@ -500,6 +500,26 @@ static void masks_between_dims(void) {
   op_end(&t);
 }
 
+/* Live heads may be none: of nothing comes nothing. */
+static void no_heads(void) {
+  struct op_test t;
+  sconce_error err = {0};
+  uint64_t n;
+  op_begin(&t);
+  const uint32_t x = op_input(&t, VK_FLOAT32, DIMS(1, 2, 3, 4)),
+                 y = op_output(&t, VK_FLOAT32, DIMS(1, 2, 3, 4));
+  op_node(&t, "et_vk.sdpa.default", IDS(x, x, x, op_null(&t), op_null(&t), y));
+  CHECK_OK(op_load(&t, NULL, &err), err);
+  for (uint32_t heads = 2; heads < 3 && !test_failed(); heads--) {
+    const double ones[24] = {1, 1, 1, 1};
+    op_set(&t, x, DIMS(1, heads, 3, 4), ones);
+    CHECK_OK(op_run(&t, &err), err);
+    op_get(&t, y, &n);
+    CHECK_EQ(n, heads * 12);
+  }
+  op_end(&t);
+}
+
 /* ---- update_cache ---------------------------------------------------------------------------- */
 
 static const struct {
@@ -665,6 +685,7 @@ const struct test suite_sdpa[] = {TEST(every_head_size_and_position),
                                   TEST(positions_outside_the_cache_are_refused),
                                   TEST(a_mask_over_a_cache),
                                   TEST(by_head_with_masks),
+                                  TEST(no_heads),
                                   TEST(masks_between_dims),
                                   TEST(updates_write_their_rows_only),
                                   TEST(bad_arguments_are_refused),
