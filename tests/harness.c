@@ -109,9 +109,20 @@ static bool was_noted(const struct op *op) {
   return false;
 }
 
+/* Of the test that runs. */
+static const struct op *made[1024];
+static size_t n_made;
+
+bool test_made(const struct op *op) {
+  for (size_t i = 0; i < n_made; i++)
+    if (made[i] == op) return true;
+  return false;
+}
+
 static void note_operator(void *user, const char *name) {
   (void)user;
   const struct op *op = op_find(text_of(name));
+  if (op && !test_made(op) && n_made < sizeof made / sizeof *made) made[n_made++] = op;
   if (op && !was_noted(op) && n_noted < sizeof noted / sizeof *noted) noted[n_noted++] = op;
 }
 
@@ -129,6 +140,7 @@ static void run_one(const struct test_suite *suite, const struct test *test) {
   struct result *r = &run.results[run.n_results++];
   *r = (struct result){{.host = &host, .suite = suite->name, .test = test->name}, 0};
   uint64_t start = os_clock_ns();
+  n_made = 0;
   trial_run(&r->trial, test);
   r->seconds = (double)(os_clock_ns() - start) * 1e-9;
   if (r->seconds > 5) fprintf(stderr, "slow %s/%s: %.1f s\n", suite->name, test->name, r->seconds);

@@ -25,4 +25,8 @@ bool test_each_shared_file(void (*each)(const char *path));
 /* The whole path of a file: read into memory, or NULL without a failure. */
 unsigned char *test_read_path(const char *path, size_t *size);
 
+/* Has the test that runs made a node of this row of the registry? */
+struct op;
+bool test_made(const struct op *op);
+
 #endif
