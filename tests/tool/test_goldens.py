@@ -158,12 +158,32 @@ def said_by_families(folder=ROOT / "src/ops"):
 NONE |= said_by_families()
 
 
+# Delegates' names with goldens of float32 and none of float16, and why.
+NO_HALVES = {
+    "aten.logical_not.default": "of masks, in graphs of float32",
+    "quantized_decomposed.embedding_4bit.default": "PyTorch gives float32, whatever its scales are",
+    "quantized_decomposed.embedding_byte.default": "PyTorch gives float32, whatever its scales are",
+    "quantized_decomposed.embedding_byte.dtype": "beside embedding_4bit.dtype, whose row it is, which has one",
+}
+
+
 @functools.cache
 def names_in_files():
     found = set()
     for path in [*sorted(OPS.glob("*/*/model.pte")), *sorted(PROGRAMS.glob("*/model.pte"))]:
         report = json.loads(run(SCONCE, "inspect", "--json", path)[0])
         found |= {op["name"] for method in report["methods"] for op in method["operators"]}
+    return found
+
+
+def dtypes_in_files():
+    """{name: dtypes} of the tensors that operators of delegates have as arguments and results."""
+    found = {}
+    for path in sorted(OPS.glob("*/*/model.pte")):
+        text, _ = run(SCONCE, "inspect", "--graph", path)
+        dtypes = dict(re.findall(r"([%c]\d+) (\w+) \[", text))
+        for results, name, arguments in re.findall(r"^ +\d+  (.*%.*?) = ([\w.]+)\((.*)\)$", text, re.M):
+            found.setdefault(name, set()).update(dtypes.get(v) for v in re.findall(r"[%c]\d+", results + arguments))
     return found
 
 
@@ -210,6 +230,13 @@ def test_a_family_says_what_no_exporter_writes():
         family.mkdir()
         (family / "goldens.py").write_text('import torch\n\nNONE = {"aten.frobnicate.default": "nobody writes it"}\nMORE = {}\n')
         assert said_by_families(pathlib.Path(folder)) == {"aten.frobnicate.default": "nobody writes it"}
+
+
+def test_what_has_a_golden_of_floats_has_one_of_halves():
+    dtypes = dtypes_in_files()
+    assert "float16" in dtypes["aten.relu.default"] and len(dtypes) > 150
+    without = sorted(name for name, of in dtypes.items() if "float32" in of and "float16" not in of)
+    assert without == sorted(NO_HALVES), without
 
 
 def test_the_list_of_exceptions_is_not_longer_than_it_must_be():

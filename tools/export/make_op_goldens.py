@@ -28,7 +28,7 @@ import torch
 
 from goldens import form as golden_form
 
-FAMILIES = ("elementwise", "movement", "reduction", "dense", "spatial", "quantized", "attention", "whole", "portable", "others", "flows", "kinds", "live", "coming", "broad")
+FAMILIES = ("elementwise", "movement", "reduction", "dense", "spatial", "quantized", "attention", "whole", "portable", "others", "flows", "kinds", "live", "coming", "dtypes", "broad")
 BESIDE = sorted(golden_form.ROOT.glob("src/ops/*/goldens.py"))
 OPS, BUILD = golden_form.ROOT / "tests/data/ops", golden_form.ROOT / "build/goldens"
 

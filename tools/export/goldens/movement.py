@@ -132,7 +132,7 @@ def static_moves():
     for dtype in DTYPES:
         x = some(3, 1, 5, dtype=dtype)
         kept = {**functions, "aten.expand_copy.default": lambda x: x.expand(2, 3, 4, 5)}
-        yield Form(f"move/static_{word(dtype)}", kept, [(x,), (some(3, 1, 5, dtype=dtype),)], small=dtype in (F32, BOOL))
+        yield Form(f"move/static_{word(dtype)}", kept, [(x,), (some(3, 1, 5, dtype=dtype),)], small=dtype != I64)
     yield Form("move/static_float16", kept, [(rand(3, 1, 5),)], fp16=True)
     yield Form("move/static_rank_1", {"aten.flip.default": lambda x: x.flip(0), "aten.repeat.default": lambda x: x.repeat(3),
                                       "aten.expand_copy.default": lambda x: x.expand(3, 7)}, [(rand(7),)])
@@ -158,7 +158,7 @@ def gathers():
     for dtype in DTYPES:
         calls = over((4, 1, 9, 2, 7), lambda k: (some(k, 3, 5, dtype=dtype), ints(0, 2, k, 4, 5)))
         yield Form(f"gather/gather_{word(dtype)}", {"aten.gather.default": lambda x, i: torch.gather(x, 1, i)}, calls,
-                   dynamic=({0: n}, {0: n}), small=dtype in (F32, BOOL))
+                   dynamic=({0: n}, {0: n}), small=dtype != I64)
     calls = over((4, 1, 9, 2, 7), lambda k: (rand(k, 3), ints(0, 2, k, 2, dtype=I64)))
     yield Form("gather/gather_last", {"aten.gather.default": lambda x, i: torch.gather(x, -1, i)}, calls, dynamic=({0: n}, {0: n}))
     yield Form("gather/gather_smaller", {"aten.gather.default": lambda x, i: torch.gather(x, 0, i)},
@@ -166,7 +166,7 @@ def gathers():
     for dtype in (F32, F16, I32, I64):
         calls = over((4, 1, 9, 2, 7), lambda k: (some(6, 3, dtype=dtype), ints(-6, 5, k)))
         yield Form(f"gather/index_{word(dtype)}", {"aten.index.Tensor": lambda x, i: x[i]}, calls, dynamic=(None, {0: n}),
-                   small=dtype in (F32, I64))
+                   small=dtype != I32)
     calls = over((4, 1, 9, 2, 7), lambda k: (rand(7), ints(-7, 6, k, dtype=I32)))
     yield Form("gather/index_rank_1", {"aten.index.Tensor": lambda x, i: x[i]}, calls, dynamic=(None, {0: n}))
     yield Form("gather/index_dim_1", {"aten.index.Tensor": lambda x, i: x[:, i]}, [(rand(2, 5, 3), ints(-5, 4, 4))])
@@ -175,7 +175,7 @@ def gathers():
         yield Form(f"gather/index_select_{word(dtype)}", {
             "aten.index_select.default": lambda x, i: torch.index_select(x, 1, i),
             "aten.index_select.default last": lambda x, i: torch.index_select(x, -1, i)},
-            [(some(2, 5, 6, dtype=dtype), ints(0, 4, 4)) for _ in range(2)], small=dtype in (F32, BOOL))
+            [(some(2, 5, 6, dtype=dtype), ints(0, 4, 4)) for _ in range(2)], small=dtype != I64)
     yield Form("gather/index_select_float16", {"aten.index_select.default": lambda x, i: torch.index_select(x, 0, i)},
                [(rand(5, 3), ints(0, 4, 7, dtype=I32))], fp16=True)
 
@@ -204,7 +204,7 @@ def fills():
     yield Form("fill/kept", whole, [(rand(2, 3),)], keep=kept)
     like = {"aten.full_like.default": lambda x: torch.full_like(x, 1)}
     for dtype in (F16, I32, I64, BOOL):
-        yield Form(f"fill/like_{word(dtype)}", like, [(some(2, 3, dtype=dtype),)], small=dtype in (F16, BOOL))
+        yield Form(f"fill/like_{word(dtype)}", like, [(some(2, 3, dtype=dtype),)], small=dtype != I64)
     whole = {"aten.scalar_tensor.default": lambda x: torch.full((), 2.5) + x}
     yield Form("fill/scalar_tensor", whole, [(rand(2, 3),)],
                swap={edge.edge.aten.full.default: (edge.edge.aten.scalar_tensor.default, lambda args: args[1:2])})

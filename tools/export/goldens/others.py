@@ -127,20 +127,19 @@ def spatial():
                     names=("aten::_native_batch_norm_legit.no_stats_out",))
 
 
+class Backward(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        layer = Grouped(8, 32, 16)
+        packed = (layer.codes[:, 1::2].to(I32) + 8) * 16 + layer.codes[:, ::2].to(I32) + 8
+        self.register_buffer("codes", packed.to(torch.uint8))
+        self.register_buffer("scales", layer.scales.t().contiguous())
+
+    def forward(self, g):
+        return torch.ops.et_vk.linear_q4gsw_backward(g, self.codes, self.scales, 16)
+
+
 def training():
-    layer = Grouped(8, 32, 16)
-    packed = (layer.codes[:, 1::2].to(I32) + 8) * 16 + layer.codes[:, ::2].to(I32) + 8
-    codes, scales = packed.to(torch.uint8), layer.scales.t().contiguous()
-
-    class Backward(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.register_buffer("codes", codes)
-            self.register_buffer("scales", scales)
-
-        def forward(self, g):
-            return torch.ops.et_vk.linear_q4gsw_backward(g, self.codes, self.scales, 16)
-
     yield Form("training/linear_q4gsw_backward", Backward(), [(rand(3, 8),)], ("et_vk.linear_q4gsw_backward.default",),
                extend=(edge.edge.et_vk.linear_q4gsw_backward.default,), tol=(1e-4, 1e-4))
     yield Form("training/q4gsw_requant", {"et_vk.q4gsw_requant.default": lambda x, s: torch.ops.et_vk.q4gsw_requant(x, s, 4)},
