@@ -12,6 +12,7 @@
 #include "run/missing.h"
 #include "run/mutated.h"
 #include "run/places.h"
+#include "run/returned.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -390,60 +391,81 @@ static sconce_status join_inputs(struct program *p, const struct pte_instruction
   return SCONCE_OK;
 }
 
-/* Does anything before this instruction give the value something? */
+/* Has the value something before this instruction, for certain? */
 static bool is_given(struct program *p, uint32_t index) {
   const struct pte_value v = pte_value(p->m, index);
   struct extent bytes;
-  if (v.kind != PTE_TENSOR || p->map[index] != NO_VALUE) return true;
-  if (initial_bytes(p, &v.tensor, &bytes) || places_viewed(&p->places, index) != UINT32_MAX)
-    return true;
-  return p->input[index];
+  if (p->map[index] != NO_VALUE || p->input[index] || p->live[index]) return true;
+  return v.kind == PTE_TENSOR ? initial_bytes(p, &v.tensor, &bytes) : v.kind != PTE_INT;
 }
 
-/* Where the call's outputs begin, at `at` or behind `end`. The exporter names an output that a
- * method returns twice once in the delegate, but twice in the call: the arguments in front that
- * nothing gives are outputs too. */
-static uint32_t first_output(struct program *p, const struct pte_instruction *call, uint32_t at,
-                             uint32_t end) {
-  while (at > end && !is_given(p, (uint32_t)fb_i32_at(call->args, at - 1))) at--;
-  return at;
+/* The delegate's outputs from `first` on, and the call's arguments from `from` on. */
+struct border {
+  const struct pte_instruction *call;
+  const struct vkgraph *vk;
+  uint32_t first, from;
+  uint32_t *which; /* of each argument; with room for all of them */
+};
+
+static bool fits_output(struct program *p, const struct border *b, uint32_t at, uint32_t output) {
+  const uint32_t index = (uint32_t)fb_i32_at(b->call->args, at);
+  struct vk_value inside = vkgraph_value(b->vk, fb_u32_at(b->vk->outputs, output));
+  if (is_product(p, index, &inside)) inside.tensor.dtype = VK_FLOAT32;
+  return matches(p, index, &inside);
 }
 
-/* Which of the delegate's outputs, `first` to `next`, argument `at` is: the next one, or an earlier
- * one again where there are `spare` more arguments than outputs. */
-static sconce_status find_output(struct program *p, const struct pte_instruction *call, uint32_t at,
-                                 const struct vkgraph *vk, uint32_t first, uint32_t next,
-                                 uint32_t spare, uint32_t *out) {
-  const uint32_t index = (uint32_t)fb_i32_at(call->args, at);
-  uint32_t fits = 0;
-  if (spare && !graph_look(p->g, 16 * (uint64_t)(next - first)))
-    return fail(p->err, SCONCE_UNSUPPORTED, "argument %u could be any of too many outputs", at);
-  for (uint32_t i = spare ? first : next; i <= next && i < vk->n_outputs; i++) {
-    struct vk_value inside = vkgraph_value(vk, fb_u32_at(vk->outputs, i));
-    if (is_product(p, index, &inside)) inside.tensor.dtype = VK_FLOAT32;
-    if (matches(p, index, &inside)) *out = i, fits++;
-  }
-  if (fits > 1)
+static enum returned_found find_returned(struct program *p, const struct border *b, bool *fits,
+                                         uint8_t *ways, uint32_t *at) {
+  const uint32_t n_outputs = b->vk->n_outputs - b->first;
+  const struct returned r = {fits, b->call->args.n - b->from, n_outputs, ways};
+  for (uint32_t i = 0; i < r.n_args; i++)
+    for (uint32_t k = r.n_args > n_outputs ? 0 : i; k <= i && k < n_outputs; k++)
+      fits[(size_t)i * n_outputs + k] = fits_output(p, b, b->from + i, b->first + k);
+  return returned_find(&r, b->which, at);
+}
+
+/* Can the arguments be the outputs? Then b->which is known. */
+static sconce_status fit_outputs(struct program *p, const struct border *b) {
+  const uint32_t n_outputs = b->vk->n_outputs - b->first, n = b->call->args.n - b->from;
+  const uint64_t n_ways = returned_ways(n, n_outputs), n_fits = (uint64_t)n * n_outputs;
+  if (!graph_look(p->g, 16 * n_fits + n_ways * n_outputs))
+    return fail(p->err, SCONCE_UNSUPPORTED, "%u arguments could be too many outputs", n);
+  const struct arena_mark start = arena_mark(&p->g->arena);
+  bool *fits = arena_new(&p->g->arena, bool, n_fits);
+  uint8_t *ways = arena_new(&p->g->arena, uint8_t, n_ways);
+  uint32_t at = 0;
+  enum returned_found found = RETURNED_NONE;
+  if (fits && ways) found = find_returned(p, b, fits, ways, &at);
+  arena_rewind(&p->g->arena, start);
+  if (!fits || !ways) return fail(p->err, SCONCE_NO_MEMORY, "no memory for %u arguments", n);
+  if (found == RETURNED_ONE) return SCONCE_OK;
+  if (found == RETURNED_SEVERAL)
     return fail(p->err, SCONCE_UNSUPPORTED,
-                "argument %u could be any of %u outputs of the delegate", at, fits);
-  return fits ? SCONCE_OK
-              : fail(p->err, SCONCE_BAD_GRAPH, "argument %u does not fit output %u of the delegate",
-                     at, next);
+                "argument %u could be one of several outputs of the delegate", b->from + at);
+  return fail(p->err, SCONCE_BAD_GRAPH, "argument %u fits no output of the delegate", b->from + at);
 }
 
-/* The delegate's outputs from `first` on are the call's arguments from `from` on. */
-static sconce_status join_outputs(struct program *p, const struct pte_instruction *call,
-                                  uint32_t from, uint32_t first, const struct vkgraph *vk,
-                                  uint32_t *map) {
-  uint32_t next = first;
-  for (uint32_t at = from; at < call->args.n; at++) {
-    const uint32_t index = (uint32_t)fb_i32_at(call->args, at);
-    const uint32_t spare = call->args.n - at - (vk->n_outputs - next);
-    uint32_t i = next;
-    TRY(find_output(p, call, at, vk, first, next, spare, &i));
-    next += i == next;
+/* Finds where the call's outputs begin, at b->from or behind `end`: as the exporter names an output
+ * that a method returns twice once in the delegate, but twice in the call, the arguments in front
+ * that nothing gives are outputs too. Memory is used again and again, so one that could be a view
+ * by its place is rather an output, unless that does not fit. */
+static sconce_status find_outputs(struct program *p, uint32_t end, struct border *b) {
+  const uint32_t most = b->from;
+  while (b->from > end && !is_given(p, (uint32_t)fb_i32_at(b->call->args, b->from - 1))) b->from--;
+  for (;; b->from++) {
+    const sconce_status status = fit_outputs(p, b);
+    if (!status || b->from == most) return status;
+    const uint32_t index = (uint32_t)fb_i32_at(b->call->args, b->from);
+    if (places_viewed(&p->places, index) == UINT32_MAX) return status;
+  }
+}
+
+static sconce_status join_outputs(struct program *p, const struct border *b, uint32_t *map) {
+  for (uint32_t at = b->from; at < b->call->args.n; at++) {
+    const uint32_t index = (uint32_t)fb_i32_at(b->call->args, at);
+    const uint32_t output = b->first + b->which[at - b->from];
     p->recast[index] = NO_VALUE; /* of what it was before */
-    TRY(join(p, index, vk, fb_u32_at(vk->outputs, i), false, map));
+    TRY(join(p, index, b->vk, fb_u32_at(b->vk->outputs, output), false, map));
     places_wrote(&p->places, index);
   }
   return SCONCE_OK;
@@ -479,10 +501,14 @@ static sconce_status add_delegate(struct program *p, const struct pte_instructio
     return fail(p->err, SCONCE_NO_MEMORY, "no memory for %u values", vk.n_values);
   for (uint32_t i = 0; i < vk.n_values; i++) map[i] = NO_VALUE;
   const uint32_t outputs = call->args.n - (vk.n_outputs - extra);
+  struct border border = {call, &vk, extra, outputs, NULL};
+  border.which = arena_new(&p->g->arena, uint32_t, call->args.n);
+  if (!border.which)
+    return fail(p->err, SCONCE_NO_MEMORY, "no memory for %u arguments", call->args.n);
   uint32_t end = 0;
   TRY(join_inputs(p, call, outputs, &vk, map, &end));
-  const uint32_t from = first_output(p, call, outputs, end);
-  TRY(join_outputs(p, call, from, extra, &vk, map));
+  TRY(find_outputs(p, end, &border));
+  TRY(join_outputs(p, &border, map));
   TRY(graph_add_delegate(p->g, &vk, map, *lists, p->err));
   return write_buffers(p, &vk, extra, map);
 }

@@ -178,7 +178,8 @@ static void views_without_an_instruction(void) {
 
 /* ---- one output under two names -------------------------------------------------------------- */
 
-/* A delegate that returns its product twice names it once; the call has both. */
+/* A delegate that returns its product twice names it once; the call has both. What was written at
+ * the first one's place before is no more than that. */
 static sconce_status twice(struct arena *arena, struct span *out, sconce_error *err) {
   struct write_blob inside, file;
   TRY(half_product(arena, &inside, err));
@@ -189,8 +190,12 @@ static sconce_status twice(struct arena *arena, struct span *out, sconce_error *
   const uint32_t memory = (uint32_t)write_pte_buffer(&w, 256);
   int32_t ids[4];
   for (uint32_t i = 0; i < 4; i++) ids[i] = planned(&w, dims_4, 1, memory, 64 * i);
+  const int32_t old = planned(&w, dims_4, 1, memory, 64 * 2);
   write_pte_inputs(&w, ID_LIST(ids[0], ids[1]));
   write_pte_outputs(&w, ID_LIST(ids[2], ids[3]));
+  const int32_t add = write_pte_operator(&w, "aten::add", "out");
+  const int32_t one = write_pte_value(&w, literal_int(1));
+  write_pte_call_kernel(&w, add, ID_LIST(ids[0], ids[0], one, old, old));
   const int32_t delegate = write_pte_delegate(&w, VK_BACKEND_ID, segment);
   write_pte_call_delegate(&w, delegate, ID_LIST(ids[0], ids[1], ids[2], ids[3]));
   TRY(write_pte_finish(&w, &file, err));
