@@ -441,7 +441,9 @@ static sconce_status fit_outputs(struct program *p, const struct border *b) {
   if (found == RETURNED_ONE) return SCONCE_OK;
   if (found == RETURNED_SEVERAL)
     return fail(p->err, SCONCE_UNSUPPORTED,
-                "argument %u could be one of several outputs of the delegate", b->from + at);
+                "argument %u is an output once more, and the file does not say which: leave out "
+                "the clone that the model returns",
+                b->from + at);
   return fail(p->err, SCONCE_BAD_GRAPH, "argument %u fits no output of the delegate", b->from + at);
 }
 

@@ -131,6 +131,17 @@ def training():
     yield Form("training/linear_dW_rank_3", step, [(rand(2, 4, 5), rand(2, 4, 7))], tol=(1e-4, 1e-5))
 
 
+class Cloned(torch.nn.Module):
+    """A delegate's integer, two tensors of equal dims, and one twice, which the exporter names once."""
+
+    def forward(self, x):
+        one_more = x.shape[0] + 1
+        y, z = x * 2 + 1, x - 3
+        both = torch.cat([y, z], 1)
+        again = both.clone()
+        return x.fmod(one_more), y.fmod(3.0), z.fmod(3.0), both.fmod(3.0), again.fmod(2.0)
+
+
 class ChannelsLast(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -163,6 +174,7 @@ def edges():
         yield Form(f"border/cast_to_{word(dtype)}", {"cast": lambda x: (x * 4).to(dtype)}, [(ints(0, 30, 3, 5).float(),)], pending=why)
     yield Form("border/passed_on", {"aten.add.Tensor": lambda x, y: (x + y, x, y)}, [(rand(3, 5), rand(5)), (rand(3, 5), rand(5))])
     yield Form("border/twice", {"aten.add.Tensor": lambda x, y: (lambda z: (z, z))(x + y)}, [(rand(3, 5), rand(5))])
+    yield Form("border/clone_returned", Cloned(), over((4, 1, 6, 3), lambda k: rand(k, 3)), ("aten::fmod.Scalar_out",), ({0: n},))
     yield Form("border/constant", {"aten.add.Tensor": lambda x: (x + 1, torch.arange(3.0))}, [(rand(3, 5),)])
     yield Form("border/unused", {"aten.add.Tensor": lambda x, y: x + 1}, [(rand(3, 5), rand(2))])
     last = rand(1, 3, 4, 5).contiguous(memory_format=torch.channels_last)
