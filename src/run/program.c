@@ -414,37 +414,49 @@ static bool fits_output(struct program *p, const struct border *b, uint32_t at, 
   return matches(p, index, &inside);
 }
 
-static enum returned_found find_returned(struct program *p, const struct border *b, bool *fits,
-                                         uint8_t *ways, uint32_t *at) {
+static sconce_status no_fit(struct program *p, uint32_t at) {
+  return fail(p->err, SCONCE_BAD_GRAPH, "argument %u fits no output of the delegate", at);
+}
+
+/* More arguments than outputs: some are outputs once more. */
+static sconce_status find_repeated(struct program *p, const struct border *b, bool *fits,
+                                   uint8_t *ways) {
   const uint32_t n_outputs = b->vk->n_outputs - b->first;
   const struct returned r = {fits, b->call->args.n - b->from, n_outputs, ways};
+  uint32_t at;
   for (uint32_t i = 0; i < r.n_args; i++)
-    for (uint32_t k = r.n_args > n_outputs ? 0 : i; k <= i && k < n_outputs; k++)
+    for (uint32_t k = 0; k <= i && k < n_outputs; k++)
       fits[(size_t)i * n_outputs + k] = fits_output(p, b, b->from + i, b->first + k);
-  return returned_find(&r, b->which, at);
+  const enum returned_found found = returned_find(&r, b->which, &at);
+  if (found == RETURNED_ONE) return SCONCE_OK;
+  if (found == RETURNED_NONE) return no_fit(p, b->from + at);
+  return fail(p->err, SCONCE_UNSUPPORTED,
+              "argument %u is an output once more, and the file does not say which: leave out the "
+              "clone that the model returns",
+              b->from + at);
 }
 
 /* Can the arguments be the outputs? Then b->which is known. */
 static sconce_status fit_outputs(struct program *p, const struct border *b) {
   const uint32_t n_outputs = b->vk->n_outputs - b->first, n = b->call->args.n - b->from;
+  if (n == n_outputs) {
+    for (uint32_t i = 0; i < n; i++) {
+      if (!fits_output(p, b, b->from + i, b->first + i)) return no_fit(p, b->from + i);
+      b->which[i] = i;
+    }
+    return SCONCE_OK;
+  }
   const uint64_t n_ways = returned_ways(n, n_outputs), n_fits = (uint64_t)n * n_outputs;
   if (!graph_look(p->g, 16 * n_fits + n_ways * n_outputs))
     return fail(p->err, SCONCE_UNSUPPORTED, "%u arguments could be too many outputs", n);
   const struct arena_mark start = arena_mark(&p->g->arena);
   bool *fits = arena_new(&p->g->arena, bool, n_fits);
   uint8_t *ways = arena_new(&p->g->arena, uint8_t, n_ways);
-  uint32_t at = 0;
-  enum returned_found found = RETURNED_NONE;
-  if (fits && ways) found = find_returned(p, b, fits, ways, &at);
+  const sconce_status status =
+      fits && ways ? find_repeated(p, b, fits, ways)
+                   : fail(p->err, SCONCE_NO_MEMORY, "no memory for %u arguments", n);
   arena_rewind(&p->g->arena, start);
-  if (!fits || !ways) return fail(p->err, SCONCE_NO_MEMORY, "no memory for %u arguments", n);
-  if (found == RETURNED_ONE) return SCONCE_OK;
-  if (found == RETURNED_SEVERAL)
-    return fail(p->err, SCONCE_UNSUPPORTED,
-                "argument %u is an output once more, and the file does not say which: leave out "
-                "the clone that the model returns",
-                b->from + at);
-  return fail(p->err, SCONCE_BAD_GRAPH, "argument %u fits no output of the delegate", b->from + at);
+  return status;
 }
 
 /* Finds where the call's outputs begin, at b->from or behind `end`: as the exporter names an output

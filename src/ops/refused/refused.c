@@ -29,6 +29,8 @@ const struct op ops_refused[] = {
     {"aten::randperm.out", .refused = RANDOM},
     {"aten::_embedding_bag.out",
      .refused = LACKS("nn.EmbeddingBag", "nn.Embedding and a sum or mean over the bag")},
+    {"aten::_embedding_bag_forward_only.out",
+     .refused = LACKS("nn.EmbeddingBag", "nn.Embedding and a sum or mean over the bag")},
     {"aten::_trilinear.out",
      .refused = LACKS("nn.Bilinear", "torch.einsum over its weight, and its bias")},
     {"aten::_unique2.out", .refused = LACKS("torch.unique", IN_CODE)},
