@@ -41,20 +41,13 @@ void out_put(struct out *o, const char *format, ...) {
   out_bytes(o, piece, (size_t)n < sizeof piece ? (size_t)n : sizeof piece - 1);
 }
 
-/* C0, DEL and C1 move a terminal's cursor; the others reorder or hide what stands beside them. */
-static bool is_plain(uint32_t code) {
-  return code >= 0x20 && !(code >= 0x7f && code < 0xa0) && !(code >= 0x200b && code <= 0x200f) &&
-         !(code >= 0x2028 && code <= 0x202e) && !(code >= 0x2060 && code <= 0x206f) &&
-         code != 0xfeff;
-}
-
 /* Returns how many columns it takes, as far as a column is a character. */
 static size_t put_char(struct out *o, const char *p, struct utf8_char c, bool dot) {
   if (dot && (*p == '"' || *p == '\\')) {
     out_put(o, "\\%c", *p);
     return 1;
   }
-  if (c.state == UTF8_OK && is_plain(c.code)) {
+  if (c.state == UTF8_OK && utf8_is_plain(c.code)) {
     out_bytes(o, p, c.size);
     return 1;
   }
@@ -95,7 +88,7 @@ void out_json(struct out *o, struct text text) {
       out_put(o, "\\%c", *p);
     else if (c.state != UTF8_OK)
       out_put(o, "\\ufffd");
-    else if (!is_plain(c.code))
+    else if (!utf8_is_plain(c.code))
       out_put(o, "\\u%04x", (unsigned)c.code); /* all below U+10000 */
     else
       out_bytes(o, p, c.size);

@@ -49,3 +49,10 @@ size_t utf8_encode(uint32_t code, char out[4]) {
   out[0] = (char)(0xf00 >> size | code);
   return size;
 }
+
+/* C0, DEL and C1 move a cursor; the others reorder or hide what stands beside them. */
+bool utf8_is_plain(uint32_t code) {
+  return code >= 0x20 && !(code >= 0x7f && code < 0xa0) && !(code >= 0x200b && code <= 0x200f) &&
+         !(code >= 0x2028 && code <= 0x202e) && !(code >= 0x2060 && code <= 0x206f) &&
+         code != 0xfeff;
+}

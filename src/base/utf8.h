@@ -2,6 +2,7 @@
 #ifndef BASE_UTF8_H
 #define BASE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,5 +22,8 @@ struct utf8_char {
  * byte: the rule by which Python and the web replace errors. */
 struct utf8_char utf8_decode(const char *p, const char *end);
 size_t utf8_encode(uint32_t code, char out[4]);
+
+/* Leaves a terminal's cursor, and the characters beside it, where they are. */
+bool utf8_is_plain(uint32_t code);
 
 #endif

@@ -44,6 +44,16 @@ static void errors_carry_no_escape_sequences(void) {
   sconce_error err = {0};
   fail(&err, SCONCE_BAD_FILE, "operator '%s'", "\x1b[2J\x07");
   CHECK_TEXT(err.text, "operator '?[2J?'");
+  fail(&err, SCONCE_BAD_FILE, "operator '%s'", "a\nok: b\tc");
+  CHECK_TEXT(err.text, "operator 'a ok: b c'");
+  fail(&err, SCONCE_BAD_FILE, "operator '%s'", "\x9b" "2J \xc2\x9b" "3J \xe2\x80\xae \xc3\xa9 \xc3");
+  CHECK_TEXT(err.text, "operator '?2J ??3J ??? \xc3\xa9 ?'");
+  fail(&err, SCONCE_GPU_ERROR, "line 1\nline\x1b 2");
+  error_prefix(&err, "node 1 (%s): ", "a\nb");
+  CHECK_TEXT(err.text, "node 1 (a b): line 1\nline? 2");
+  fail(&err, SCONCE_BAD_FILE, "%1017s\xc3\xa9", "");
+  error_prefix(&err, ":");
+  CHECK_EQ(err.text[sizeof err.text - 2], '?');
 }
 
 static void arena_gives_zeroed_aligned_memory(void) {
