@@ -69,7 +69,7 @@ lint: release
 	@python3 tools/lint.py
 
 fuzz:
-	@$(SETUP) build lint
+	@$(SETUP) build lint run
 	@cmake --preset fuzz >build/fuzz-configure.log || { cat build/fuzz-configure.log; exit 1; }
 	@cmake --build --preset fuzz
 	@sh tools/fuzz.sh $(SECONDS) $(TARGETS)

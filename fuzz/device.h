@@ -4,7 +4,7 @@
 
 #include "sconce.h"
 
-/* Opened at the first call; NULL where there is none, and then the target has nothing to do. */
+/* Opened at the first call; ends the process where there is none. */
 sconce_device *fuzz_device(const char *no_fusion);
 
 /* A file may be refused in any way, but not by the WebGPU library: what gets so far was let through
