@@ -146,8 +146,8 @@ SCONCE_API const char *sconce_chat_family_name(size_t i);
  * the next call with this tokenizer. As ids, only what a family or a template itself wrote is a
  * special token; what came from messages, tools and other variables never is, whatever the template
  * did to it. (Well-known roles are no one's text: "<|" + role + "|>" may be a token.) Templates run
- * within limits: 50 million steps and four for each byte given, 64 MiB of text, 512 MiB of memory.
- */
+ * within limits: 25 million steps and 4 for each byte given; 1 MiB of text and 16 for each byte, at
+ * most 64 MiB; 128 MiB of memory and 64 for each byte, at most 512 MiB. */
 SCONCE_API SCONCE_CHECK sconce_status sconce_chat_text(sconce_tokenizer *tokenizer,
                                                        const sconce_chat_desc *desc,
                                                        const char **text, size_t *size,

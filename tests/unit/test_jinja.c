@@ -374,7 +374,7 @@ static void limits_are_kept(void) {
        "nested deeper than 200"},
       {"{% set ns = namespace(a=[1]) %}{% for i in range(150) %}{% set ns.a = [ns.a, ns.a] %}"
        "{% endfor %}{{ ns.a|tojson }}",
-       {.steps = 1000000},
+       {.steps = 1000000, .output = 64 << 20},
        SCONCE_BAD_FILE,
        "steps"}, /* 2^150 items */
       {"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
@@ -443,7 +443,7 @@ static void long_texts_fit_the_limits(void) {
     char text[200];
     struct rendered r;
     snprintf(text, sizeof text, "{%% set t = 'a b\n' %%}%s", uses[i]);
-    render_within(&r, text, strlen(text), &(struct jinja_input){.steps = 8000000});
+    render_within(&r, text, strlen(text), &(struct jinja_input){.steps = 8000000, .output = 4 << 20});
     if (r.status != SCONCE_OK) test_fail(__FILE__, __LINE__, "%s: %s", uses[i], r.err.text);
     arena_free(&r.arena);
   }

@@ -55,16 +55,20 @@ static sconce_status parse_bracket(struct jparser *p) {
 /* "one" "text" is one text. */
 static sconce_status parse_string(struct jparser *p) {
   struct text text = p->now.text;
+  char *all = NULL;
+  size_t room = 0;
   TRY(advance(p));
   while (at_type(p, T_STRING)) {
-    struct text more = p->now.text;
-    char *both = arena_new(p->arena, char, text.size + more.size);
-    if (!both) return fail(p->err, SCONCE_NO_MEMORY, "out of memory for a template");
-    if (text.size) memcpy(both, text.data, text.size);
-    if (more.size) memcpy(both + text.size, more.data, more.size);
-    text = (struct text){both, text.size + more.size};
-    p->moved += (uint32_t)(text.size / 16);
-    if (p->moved > MOVED_MAX) return parse_fail(p, "texts in a row take too long to read");
+    const struct text more = p->now.text;
+    if (more.size > room - text.size || !all) {
+      room = 2 * (text.size + more.size);
+      all = arena_new(p->arena, char, room);
+      if (!all) return fail(p->err, SCONCE_NO_MEMORY, "out of memory for a template");
+      if (text.size) memcpy(all, text.data, text.size);
+      text.data = all;
+    }
+    if (more.size) memcpy(all + text.size, more.data, more.size);
+    text.size += more.size;
     TRY(advance(p));
   }
   return emit_constant(p, OP_CONSTANT, j_string(text, true));

@@ -2,10 +2,14 @@
 #include "llm/jinja/machine.h"
 
 enum {
-  STEPS_USUAL = 50000000,   /* a second or two */
+  STEPS_USUAL = 25000000,   /* half a second */
   STEPS_A_BYTE = 4,         /* more for each that the caller gives: to go through it 16 times */
-  OUTPUT_USUAL = 64 << 20,  /* bytes */
-  MEMORY_USUAL = 512 << 20, /* bytes */
+  OUTPUT_USUAL = 1 << 20,   /* bytes: a million ids at worst, a third of a second */
+  OUTPUT_A_BYTE = 16,       /* for JSON in JSON with its blanks and escapes */
+  OUTPUT_MOST = 64 << 20,
+  MEMORY_USUAL = 128 << 20, /* bytes */
+  MEMORY_A_BYTE = 64,       /* for 32 copies with their marks */
+  MEMORY_MOST = 512 << 20,
 };
 
 /* ---- variables ------------------------------------------------------------------------------- */
@@ -258,19 +262,28 @@ static uint64_t bytes_given(const struct jinja_input *input) {
   return n;
 }
 
+static size_t grown(size_t usual, size_t a_byte, size_t most, uint64_t given) {
+  return given < (most - usual) / a_byte ? usual + a_byte * (size_t)given : most;
+}
+
+/* Where the caller sets none they grow with what the caller gives: a template alone asks in vain. */
+static void set_limits(struct jrun *run, const struct jinja_input *input) {
+  const uint64_t given = bytes_given(input);
+  run->steps = input->steps ? input->steps : STEPS_USUAL + STEPS_A_BYTE * given;
+  run->memory = input->memory ? input->memory
+                              : grown(MEMORY_USUAL, MEMORY_A_BYTE, MEMORY_MOST, given);
+  run->output = input->output ? input->output
+                              : grown(OUTPUT_USUAL, OUTPUT_A_BYTE, OUTPUT_MOST, given);
+  if (run->output > (1u << 30)) run->output = 1u << 30; /* sizes are 32 bits */
+  run->steps_all = run->steps;
+  run->memory_all = run->memory;
+}
+
 sconce_status jinja_render(const struct jinja_program *program, const struct jinja_input *input,
                            struct arena *arena, struct jinja_output *out, sconce_error *err) {
   struct machine m = {.program = program};
-  m.run = (struct jrun){.arena = arena,
-                        .err = err,
-                        .steps = input->steps ? input->steps
-                                              : STEPS_USUAL + STEPS_A_BYTE * bytes_given(input),
-                        .memory = input->memory ? input->memory : MEMORY_USUAL,
-                        .output = input->output ? input->output : OUTPUT_USUAL,
-                        .date = input->date};
-  m.run.steps_all = m.run.steps;
-  m.run.memory_all = m.run.memory;
-  if (m.run.output > (1u << 30)) m.run.output = 1u << 30; /* sizes are 32 bits */
+  m.run = (struct jrun){.arena = arena, .err = err, .date = input->date};
+  set_limits(&m.run, input);
   *out = (struct jinja_output){0};
   m.frames = j_new(&m.run, struct frame, J_DEPTH_MAX);
   if (!m.frames) return J_NO_ROOM;
