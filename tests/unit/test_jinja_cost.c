@@ -141,6 +141,24 @@ static void texts_in_a_row_are_copied_seldom(void) {
   free(template);
 }
 
+/* Each `if` moves the code of all before it. */
+static void conditions_in_a_row_take_little_memory(void) {
+  enum { CONDITIONS = 20000, ROOM = CONDITIONS * 5 + 40 };
+  char *template = malloc(ROOM);
+  size_t at = (size_t)snprintf(template, ROOM, "{{ 0");
+  for (int i = 0; i < CONDITIONS; i++) at += (size_t)snprintf(template + at, ROOM - at, " if 0");
+  snprintf(template + at, ROOM - at, "}}");
+  struct jinja_program *program;
+  struct arena arena;
+  sconce_error err = {0};
+  arena_init(&arena, NULL);
+  CHECK_FAILS(jinja_parse(&program, text_of(template), &arena, &err), SCONCE_BAD_FILE, err,
+              "conditions in conditions take too long to read");
+  CHECK(arena.held < 80 << 20);
+  arena_free(&arena);
+  free(template);
+}
+
 static void numbers_at_the_ends_of_64_bits(void) {
 #define LEAST "(-9223372036854775807 - 1)"
   static const struct {
@@ -180,6 +198,6 @@ static void numbers_at_the_ends_of_64_bits(void) {
 const struct test suite_jinja_cost[] = {
     TEST(walking_a_text_costs_its_bytes),      TEST(making_a_text_costs_its_bytes),
     TEST(keys_that_collide_cost_their_search), TEST(limits_grow_with_the_conversation),
-    TEST(texts_in_a_row_are_copied_seldom),    TEST(numbers_at_the_ends_of_64_bits),
-    {0},
+    TEST(texts_in_a_row_are_copied_seldom),    TEST(conditions_in_a_row_take_little_memory),
+    TEST(numbers_at_the_ends_of_64_bits),      {0},
 };

@@ -86,7 +86,7 @@ enum {
   ARGUMENTS_MAX = 255,
   NESTING_MAX = 100,   /* of expressions; brackets count twice */
   BLOCKS_MAX = 100,    /* of statements */
-  MOVED_MAX = 1 << 24, /* operations that parsing may move about */
+  MOVED_MAX = 1 << 22, /* operations that parsing may move about */
 };
 
 /* ---- while it is being made ------------------------------------------------------------------ */
