@@ -3,6 +3,7 @@
 #include "cli.h"
 #include "picture.h"
 
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,8 @@
 #include <png.h>
 #endif
 
-enum { PIXELS_MAX = 1 << 28 };
+/* A picture takes 3 bytes a pixel, and a file of some kilobytes may say that it has billions. */
+enum { PIXELS_MAX = 1 << 28, PIXELS_USUAL = 1 << 24, PIXELS_A_BYTE = 32, PASSES_MAX = 16 };
 
 static bool complain(const char *path, const char *what) {
   fprintf(stderr, "sconce: %s: %s\n", path, what);
@@ -23,9 +25,20 @@ static bool complain(const char *path, const char *what) {
 }
 
 #if defined(SCONCE_JPEG) || defined(SCONCE_PNG)
-static bool allocate(struct picture *p) {
-  if (!p->width || !p->height || p->height > PIXELS_MAX / p->width) return false;
-  p->rgb = malloc((size_t)p->width * p->height * 3);
+static uint64_t pixels_most(size_t size) {
+  const uint64_t most = PIXELS_USUAL + PIXELS_A_BYTE * (uint64_t)size;
+  return most < PIXELS_MAX ? most : PIXELS_MAX;
+}
+
+/* A picture as large as it says it is, from a file of `size` bytes. */
+static bool allocate(struct picture *p, uint32_t width, uint32_t height, size_t size, char *why,
+                     size_t room) {
+  const uint64_t most = pixels_most(size);
+  snprintf(why, room, "%u x %u pixels in %zu bytes, at most %" PRIu64, width, height, size, most);
+  if (!width || !height || height > most / width) return false;
+  p->width = width;
+  p->height = height;
+  p->rgb = malloc((size_t)width * height * 3);
   return p->rgb;
 }
 #endif
@@ -34,13 +47,26 @@ static bool allocate(struct picture *p) {
 struct jpeg {
   struct jpeg_decompress_struct d;
   struct jpeg_error_mgr errors;
+  struct jpeg_progress_mgr progress;
   jmp_buf failed;
+  size_t size; /* of the file */
   char why[JMSG_LENGTH_MAX];
 };
 
 static void on_error(j_common_ptr info) {
   struct jpeg *j = (struct jpeg *)(void *)info; /* its first member */
   info->err->format_message(info, j->why);
+  longjmp(j->failed, 1);
+}
+
+/* Each scan of a progressive file goes over the whole picture, however short it is. */
+static void on_progress(j_common_ptr info) {
+  struct jpeg *j = (struct jpeg *)(void *)info;
+  const uint64_t pixels = (uint64_t)j->d.image_width * j->d.image_height;
+  const uint64_t most = PASSES_MAX * pixels_most(j->size) / pixels;
+  if ((uint64_t)j->d.input_scan_number <= most) return;
+  snprintf(j->why, sizeof j->why, "more than %" PRIu64 " scans of %u x %u pixels in %zu bytes", most,
+           j->d.image_width, j->d.image_height, j->size);
   longjmp(j->failed, 1);
 }
 
@@ -73,14 +99,15 @@ static bool read_jpeg(const uint8_t *data, size_t size, struct jpeg *j, struct p
     return false;
   }
   jpeg_create_decompress(&j->d);
+  j->progress.progress_monitor = on_progress;
+  j->d.progress = &j->progress;
+  j->size = size;
   jpeg_mem_src(&j->d, data, (unsigned long)size);
   jpeg_read_header(&j->d, TRUE);
+  if (!allocate(out, j->d.image_width, j->d.image_height, size, j->why, sizeof j->why))
+    longjmp(j->failed, 1);
   j->d.out_color_space = JCS_RGB;
   jpeg_start_decompress(&j->d);
-  out->width = j->d.output_width;
-  out->height = j->d.output_height;
-  snprintf(j->why, sizeof j->why, "too many pixels");
-  if (!allocate(out)) longjmp(j->failed, 1);
   while (j->d.output_scanline < j->d.output_height) {
     JSAMPROW row = out->rgb + (size_t)j->d.output_scanline * out->width * 3;
     jpeg_read_scanlines(&j->d, &row, 1);
@@ -106,12 +133,11 @@ static bool jpeg_picture(const char *path, const char *data, size_t size, struct
 static bool png_picture(const char *path, const char *data, size_t size, struct picture *out) {
   png_image image = {.version = PNG_IMAGE_VERSION};
   static const png_color white = {255, 255, 255};
+  char why[100];
   bool ok = png_image_begin_read_from_memory(&image, data, size);
-  out->width = image.width;
-  out->height = image.height;
-  if (ok && !allocate(out)) {
+  if (ok && !allocate(out, image.width, image.height, size, why, sizeof why)) {
     png_image_free(&image);
-    return complain(path, "too many pixels");
+    return complain(path, why);
   }
   image.format = PNG_FORMAT_RGB;
   if (ok) ok = png_image_finish_read(&image, &white, out->rgb, 0, NULL);

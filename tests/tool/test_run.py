@@ -199,6 +199,27 @@ def test_pictures():
     assert abs(whole[2][0][0] / 255 - (128 / 255 - 0.5) / 0.5) < 1e-4, whole
 
 
+def test_pictures_that_say_they_are_huge():
+    def large_png(width, height):  # the head alone: that is where it ends
+        return png(1, 1, lambda x, y: (0, 0, 0)).replace(struct.pack(">II", 1, 1), struct.pack(">II", width, height))
+    huge = large_png(16000, 16000)
+    at = huge.index(b"IHDR")
+    huge = huge[:at + 17] + struct.pack(">I", zlib.crc32(huge[at:at + 17])) + huge[at + 21:]
+    assert "16000 x 16000 pixels in 69 bytes, at most 16779424" in show_picture(huge, expect=1)
+    # Before the library makes room for a progressive one's coefficients.
+    frame = JPEG.index(b"\xff\xc0")
+    huge = JPEG[:frame] + b"\xff\xc2\0\x11\x08" + struct.pack(">HH", 60000, 60000) + JPEG[frame + 9:]
+    assert "60000 x 60000 pixels in" in show_picture(huge, expect=1)
+    # A scan of fifteen bytes that goes over all blocks, again and again: runs of 32,767 blocks without coefficients.
+    runs = int(("0" + 14 * "1") * 8, 2).to_bytes(15, "big").replace(b"\xff", b"\xff\0")
+    table = b"\xff\xc4\0\x14\x10\1" + bytes(15) + b"\xe0"
+    scan = b"\xff\xda\0\x08\1\1\0\1\x3f\0" + runs
+    many = JPEG[:frame] + b"\xff\xc2\0\x11\x08" + struct.pack(">HH", 4000, 4000) + JPEG[frame + 9:JPEG.index(b"\xff\xda")]
+    many += table + 60 * scan
+    err = show_picture(many + b"\xff\xd9", expect=1)
+    assert "scans of 4000 x 4000 pixels in" in err, err
+
+
 def test_one_input_has_any_name():
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "cat.png").write_bytes(png(6, 4, lambda x, y: (1, 2, 3)))
