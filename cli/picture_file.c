@@ -65,8 +65,8 @@ static void on_progress(j_common_ptr info) {
   const uint64_t pixels = (uint64_t)j->d.image_width * j->d.image_height;
   const uint64_t most = PASSES_MAX * pixels_most(j->size) / pixels;
   if ((uint64_t)j->d.input_scan_number <= most) return;
-  snprintf(j->why, sizeof j->why, "more than %" PRIu64 " scans of %u x %u pixels in %zu bytes", most,
-           j->d.image_width, j->d.image_height, j->size);
+  snprintf(j->why, sizeof j->why, "more than %" PRIu64 " scans of %u x %u pixels in %zu bytes",
+           most, j->d.image_width, j->d.image_height, j->size);
   longjmp(j->failed, 1);
 }
 

@@ -14,8 +14,8 @@
 
 /* Sets the error and returns its status, so that a check is one statement:
  *   if (n > max) return fail(err, SCONCE_BAD_FILE, "%u values, at most %u", n, max);
- * err may be NULL. Bytes from files may be printed as they are: what is no visible character becomes '?', a new line a
- * blank, but for the words of drivers. */
+ * err may be NULL. Bytes from files may be printed as they are: what is no visible character
+ * becomes '?', a new line a blank, but for the words of drivers. */
 sconce_status fail(sconce_error *err, sconce_status status, const char *format, ...)
     PRINTF_LIKE(3, 4);
 

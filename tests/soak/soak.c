@@ -3,7 +3,8 @@
  * saved, loaded, rewound, closed and opened, and the device is lost now and then; what they say is
  * compared with what they said the first time. After the first minute and FIRST rounds, which have
  * every kind of act, the bytes that the library holds may grow by no more than 1 MiB, and what the
- * process has in memory, with the driver, by no more than RESIDENT. Build it with sanitizers: make soak. */
+ * process has in memory, with the driver, by no more than RESIDENT. Build it with sanitizers: make
+ * soak. */
 #include "base/os.h"
 #include "gpu/gpu.h"
 #include "run/device.h"

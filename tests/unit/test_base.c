@@ -46,7 +46,10 @@ static void errors_carry_no_escape_sequences(void) {
   CHECK_TEXT(err.text, "operator '?[2J?'");
   fail(&err, SCONCE_BAD_FILE, "operator '%s'", "a\nok: b\tc");
   CHECK_TEXT(err.text, "operator 'a ok: b c'");
-  fail(&err, SCONCE_BAD_FILE, "operator '%s'", "\x9b" "2J \xc2\x9b" "3J \xe2\x80\xae \xc3\xa9 \xc3");
+  fail(&err, SCONCE_BAD_FILE, "operator '%s'",
+       "\x9b"
+       "2J \xc2\x9b"
+       "3J \xe2\x80\xae \xc3\xa9 \xc3");
   CHECK_TEXT(err.text, "operator '?2J ??3J ??? \xc3\xa9 ?'");
   fail(&err, SCONCE_GPU_ERROR, "line 1\nline\x1b 2");
   error_prefix(&err, "node 1 (%s): ", "a\nb");

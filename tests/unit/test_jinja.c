@@ -443,7 +443,8 @@ static void long_texts_fit_the_limits(void) {
     char text[200];
     struct rendered r;
     snprintf(text, sizeof text, "{%% set t = 'a b\n' %%}%s", uses[i]);
-    render_within(&r, text, strlen(text), &(struct jinja_input){.steps = 8000000, .output = 4 << 20});
+    render_within(&r, text, strlen(text),
+                  &(struct jinja_input){.steps = 8000000, .output = 4 << 20});
     if (r.status != SCONCE_OK) test_fail(__FILE__, __LINE__, "%s: %s", uses[i], r.err.text);
     arena_free(&r.arena);
   }

@@ -2,10 +2,10 @@
 #include "llm/jinja/machine.h"
 
 enum {
-  STEPS_USUAL = 25000000,   /* half a second */
-  STEPS_A_BYTE = 4,         /* more for each that the caller gives: to go through it 16 times */
-  OUTPUT_USUAL = 1 << 20,   /* bytes: a million ids at worst, a third of a second */
-  OUTPUT_A_BYTE = 16,       /* for JSON in JSON with its blanks and escapes */
+  STEPS_USUAL = 25000000, /* half a second */
+  STEPS_A_BYTE = 4,       /* more for each that the caller gives: to go through it 16 times */
+  OUTPUT_USUAL = 1 << 20, /* bytes: a million ids at worst, a third of a second */
+  OUTPUT_A_BYTE = 16,     /* for JSON in JSON with its blanks and escapes */
   OUTPUT_MOST = 64 << 20,
   MEMORY_USUAL = 128 << 20, /* bytes */
   MEMORY_A_BYTE = 64,       /* for 32 copies with their marks */
@@ -266,14 +266,15 @@ static size_t grown(size_t usual, size_t a_byte, size_t most, uint64_t given) {
   return given < (most - usual) / a_byte ? usual + a_byte * (size_t)given : most;
 }
 
-/* Where the caller sets none they grow with what the caller gives: a template alone asks in vain. */
+/* Where the caller sets none they grow with what the caller gives: a template alone asks in vain.
+ */
 static void set_limits(struct jrun *run, const struct jinja_input *input) {
   const uint64_t given = bytes_given(input);
   run->steps = input->steps ? input->steps : STEPS_USUAL + STEPS_A_BYTE * given;
-  run->memory = input->memory ? input->memory
-                              : grown(MEMORY_USUAL, MEMORY_A_BYTE, MEMORY_MOST, given);
-  run->output = input->output ? input->output
-                              : grown(OUTPUT_USUAL, OUTPUT_A_BYTE, OUTPUT_MOST, given);
+  run->memory =
+      input->memory ? input->memory : grown(MEMORY_USUAL, MEMORY_A_BYTE, MEMORY_MOST, given);
+  run->output =
+      input->output ? input->output : grown(OUTPUT_USUAL, OUTPUT_A_BYTE, OUTPUT_MOST, given);
   if (run->output > (1u << 30)) run->output = 1u << 30; /* sizes are 32 bits */
   run->steps_all = run->steps;
   run->memory_all = run->memory;
