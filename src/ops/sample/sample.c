@@ -48,9 +48,17 @@ static bool in_quads(const void *first) { return *(const uint32_t *)first % 4 ==
    {0}}
 #define BEST(NAME, SET, DTYPE, FITS)                                                               \
   {NAME, &sample_best_wgsl, SET, DTYPE, 0, FITS, .threads = WG, .workgroup_bytes = 4 * WG}
+/* A thread a block, where a tree of barriers would take longer than the logits. */
+#define SERIAL(NAME, SET, DTYPE, FITS)                                                             \
+  {NAME, &sample_best_wgsl, "WG=1u " SET,        DTYPE, NEEDS_SOFTWARE,                            \
+   FITS, .threads = 1,      .workgroup_bytes = 4}
 
 /* By where the logits start. */
 static const struct kernel best_kernels[] = {
+    SERIAL("serial_f32_quads", "use=quad_f32 use=logits_quad", OF_F32, in_quads),
+    SERIAL("serial_f16_quads", "use=quad_f16 use=logits_quad", OF_F16, in_quads),
+    SERIAL("serial_f32", "use=elem_f32 use=logits_word", OF_F32, NULL),
+    SERIAL("serial_f16", "use=elem_f16 use=logits_word", OF_F16, NULL),
     BEST("best_f32_quads", "use=quad_f32 use=logits_quad", OF_F32, in_quads),
     BEST("best_f16_quads", "use=quad_f16 use=logits_quad", OF_F16, in_quads),
     BEST("best_f32", "use=elem_f32 use=logits_word", OF_F32, NULL),
@@ -66,6 +74,8 @@ static const struct kernel weights_kernels[] =
 static const struct kernel sum_kernels[] = TABLE("sum", sample_sum_wgsl, "", SEARCH_WORDS);
 static const struct kernel draw_kernels[] = TABLE("draw", sample_draw_wgsl, "", SEARCH_WORDS + 4);
 static const struct kernel pick_kernels[] = {
+    {"serial", &sample_pick_wgsl, "WG=1u", ANY_DTYPE, NEEDS_SOFTWARE, .threads = 1,
+     .workgroup_bytes = 4},
     ROW("pick", sample_pick_wgsl, "", ANY_DTYPE, WG),
     {0},
 };

@@ -15,8 +15,11 @@ struct Params {
 @compute @workgroup_size(WG)
 fn main(@builtin(local_invocation_index) local: u32) {
   var best = vec2<u32>();
-  if (local < p.blocks) {
-    best = state[local];
+  for (var i = local; i < p.blocks; i += WG) {
+    let other = state[i];
+    if (other.x > best.x || (other.x == best.x && other.y < best.y)) {
+      best = other;
+    }
   }
   let top = group_max(best.x, local);
   let id = i32(~group_max(select(0u, ~best.y, best.x == top), local));
