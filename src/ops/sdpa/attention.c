@@ -74,8 +74,12 @@ static bool tile64(const void *problem) { return tile(problem, 64); }
 static bool tile128(const void *problem) { return tile(problem, 128); }
 static bool tile256(const void *problem) { return tile(problem, 256); }
 static bool tile512(const void *problem) { return tile(problem, 512); }
-/* On software devices; its threads hold a head of up to 256 elements. */
-static bool serial(const void *problem) { return tile256(problem); }
+/* Its threads hold a head of up to 256 elements. lavapipe ends the loops of a thread after 65,535
+ * turns in all: twice the head's quads and some more for each key. */
+static bool serial(const void *problem) {
+  const struct attention *a = ((const struct problem *)problem)->a;
+  return tile256(problem) && (uint64_t)a->keys * (a->dim / 2 + a->dim / 32 + 5) + a->dim < 65535;
+}
 static bool many(const void *problem) { return rows_of(((const struct problem *)problem)->a) > 32; }
 static bool many64(const void *problem) { return many(problem) && tile64(problem); }
 static bool many128(const void *problem) { return many(problem) && tile128(problem); }

@@ -66,6 +66,7 @@ static const struct spec specs[] = {
     {1, 1, 260, 9, 3, 2, true, 0, {{2, 3}, {1, 5}}, "a head that only the plain row takes"},
     {4, 1, 128, 90, 30, 20, true, 0, {{20, 30}, {3, 50}, {9, 53}}, "128, more than 64 rows"},
     {8, 2, 60, 700, 600, 30, true, 0, {{30, 600}, {4, 630}, {3, 634}}, "tiles of split keys"},
+    {1, 1, 256, 1110, 1100, 2, true, 0, {{1, 1100}, {2, 1101}}, "more turns than a thread may have"},
     {4,
      1,
      8,
