@@ -197,7 +197,7 @@ static sconce_status emit_add_tiles(struct plan *p, const struct node *n, const 
 /* ---- few rows -------------------------------------------------------------------------------- */
 
 static sconce_status emit_glu(struct plan *p, const struct node *n, const struct q4_call *c) {
-  if (c->m > q4_vector_rows(&p->g->caps)) return q4_emit_glu_many(p, n, c);
+  if (c->m > q4_vector_rows(p->g)) return q4_emit_glu_many(p, n, c);
   const struct kernel *row = row_of(p, n, c, q4_glu_kernels);
   if (!row) return emit_parts(p, n);
   const struct node *gate = c->linear[0], *up = c->linear[1];
@@ -217,7 +217,7 @@ static sconce_status emit_glu(struct plan *p, const struct node *n, const struct
 }
 
 static sconce_status emit_add(struct plan *p, const struct node *n, const struct q4_call *c) {
-  if (c->m > q4_vector_rows(&p->g->caps)) return emit_add_tiles(p, n, c);
+  if (c->m > q4_vector_rows(p->g)) return emit_add_tiles(p, n, c);
   const struct kernel *row = row_of(p, n, c, add_kernels);
   if (!row) return emit_parts(p, n);
   const struct node *linear = c->linear[0], *add = part_at(n, c->fusion->add);
@@ -236,7 +236,7 @@ static sconce_status emit_add(struct plan *p, const struct node *n, const struct
 static sconce_status emit_fused(struct plan *p, const struct node *n) {
   struct q4_call c;
   if (!read_call(p, n, &c)) return emit_parts(p, n);
-  if (c.m > q4_vector_rows(&p->g->caps) && c.fusion->glu == NO_NODE && c.fusion->add == NO_NODE)
+  if (c.m > q4_vector_rows(p->g) && c.fusion->glu == NO_NODE && c.fusion->add == NO_NODE)
     return q4_emit_join_many(p, n, &c);
   if (c.fusion->glu != NO_NODE) return emit_glu(p, n, &c);
   return c.fusion->add != NO_NODE ? emit_add(p, n, &c) : emit_join(p, n, &c);

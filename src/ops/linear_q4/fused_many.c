@@ -358,7 +358,7 @@ sconce_status q4_joined_parts(struct plan *p, struct node *n) {
   }
   const uint32_t k = x->rank ? x->dim_max[x->rank - 1] : 0;
   const uint64_t m = k ? tensor_numel_max(x) / k : 0;
-  if (m <= q4_vector_rows(&p->g->caps)) return SCONCE_OK;
+  if (m <= q4_vector_rows(p->g)) return SCONCE_OK;
   for (const struct kernel *row = q4_kernels; row->name; row++) {
     if (!q4_is_tile(row) || !kernel_runs(row, &p->g->caps)) continue;
     if (matrices != (row->matrix.m != 0)) continue;

@@ -19,10 +19,10 @@ bool q4_shift(uint32_t group, uint32_t k, uint32_t *shift) {
   return 32u << *shift == group;
 }
 
-uint32_t q4_vector_rows(const struct caps *caps) {
-  if (caps->software) return 32;
-  if (!caps_offer(caps, NEEDS_SUBGROUPS | NEEDS_WIDE)) return 4;
-  return caps_offer(caps, Q4_BESIDE_MATRICES) ? 8 : 16;
+uint32_t q4_vector_rows(const struct graph *g) {
+  if (g->caps.software && !g->force) return 32;
+  if (!caps_offer(&g->caps, NEEDS_SUBGROUPS | NEEDS_WIDE)) return 4;
+  return caps_offer(&g->caps, Q4_BESIDE_MATRICES) ? 8 : 16;
 }
 
 bool q4_is_large(const struct plan *p) {
@@ -192,7 +192,7 @@ sconce_status q4_emit(struct plan *p, const struct node *n, struct q4_linear *l)
   const bool whole = rows_split(p, l->n, u.stride, (uint64_t)u.groups << (u.half ? 1 : 2)) >= l->n;
   for (uint32_t m0 = 0; m0 < l->m; m0 += u.m) {
     struct q4_problem q =
-        problem_of(l, l->m - m0, q4_vector_rows(&p->g->caps), w->dim_max[1], !mixed, words);
+        problem_of(l, l->m - m0, q4_vector_rows(p->g), w->dim_max[1], !mixed, words);
     /* Rows of halves and quads of columns begin where a binding may. */
     q.large = q4_is_large(p);
     q.matrix &= step >= l->m && whole && l->n % 4 == 0;

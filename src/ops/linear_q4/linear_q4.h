@@ -107,7 +107,7 @@ enum { Q4_BESIDE_MATRICES = NEEDS_F16 | NEEDS_SUBGROUPS | NEEDS_MATRIX | NEEDS_F
  * vectors and in tiles: prompts of 9 4,497 and 2,757, of 12 5,372 and 3,766, of 16 5,933 and 5,010;
  * in subgroup matrices 16 come at 6,535. Kernels for software devices, stories15M: lavapipe,
  * prompts of 32 717 and 506, of 250 665 and 695; SwiftShader, 24 124 and 96, 64 103 and 146. */
-uint32_t q4_vector_rows(const struct caps *caps);
+uint32_t q4_vector_rows(const struct graph *g);
 /* Do few rows of x want small tiles here? On GPUs, which are told by subgroups of 32 threads or
  * more; not where a row is asked for by name. */
 bool q4_is_large(const struct plan *p);

@@ -415,7 +415,7 @@ static bool run(const struct form *f, enum vk_dtype dtype, const char *force, co
     uint32_t sums = 0;
     const uint32_t fused = fused_records(&b, &row, &sums);
     taken |= fused && force && !strcmp(row, force);
-    const bool more = m > q4_vector_rows(&b.t.graph.caps);
+    const bool more = m > q4_vector_rows(&b.t.graph);
     const bool may = m && !f->apart && (!more || f->kind == GLU);
     const bool sure = off == NULL && force == NULL && !(f->twist & (LIVE | OUTER | SPARE));
     if (sure && (fused > 0) != may)
@@ -551,7 +551,7 @@ static void many_rows_as_one(void) {
       call(&b, b.rows, f->why); /* whole tiles and a few rows more */
       CHECK_EQ(records_of(&b, "q4_sums_join"), sliced ? 2 : 0);
       if (sliced) CHECK_EQ(records_of(&b, "q4_gemm"), 2);
-      call(&b, 17, f->why);
+      call(&b, 33, f->why);
       if (sliced) CHECK_EQ(records_of(&b, "q4_gemm"), 1);
       call(&b, b.rows, f->why);
     }
@@ -569,9 +569,9 @@ static void several_blocks(void) {
   struct gpu *gpu = test_gpu();
   REQUIRE(gpu && op);
   const struct caps caps = gpu_caps(gpu);
-  const uint32_t few = q4_vector_rows(&caps);
   for (const struct kernel *row = op->tables[JOIN]; row->name && !test_failed(); row++) {
     if (!kernel_runs(row, &caps)) continue;
+    const uint32_t few = q4_vector_rows(&(struct graph){.caps = caps, .force = row->name});
     struct model b;
     sconce_error err = {0};
     build(&b, &many, test_has_suffix(row->name, "f16") ? VK_FLOAT16 : VK_FLOAT32);

@@ -119,7 +119,7 @@ sconce_status q4_scratch(struct plan *p, struct node *node, uint32_t x_arg, uint
   const uint64_t m = k ? tensor_numel_max(x) / k : 0;
   uint64_t most = 0;
   bool matrix = false;
-  const bool many = n && m > q4_vector_rows(&p->g->caps);
+  const bool many = n && m > q4_vector_rows(p->g);
   for (const struct kernel *row = q4_kernels; row->name && many; row++) {
     if (!runs_here(p, row) || (is_matrix(row) && scales == NO_VALUE)) continue;
     const uint64_t numel = q4_parts_of(row, m, k, n, false);
