@@ -170,7 +170,7 @@ static bool build_names(struct graph *g) {
 
 bool graph_look(struct graph *g, uint64_t steps) {
   enum { LOOKS_MAX = 100000000 }; /* some tenths of a second */
-  g->n_looks += steps;
+  if (!add_u64(g->n_looks, steps, &g->n_looks)) g->n_looks = UINT64_MAX;
   return g->n_looks <= LOOKS_MAX;
 }
 

@@ -1,5 +1,6 @@
 /* Calls: what is set is planned and submitted, in parts where the device must tell something first,
- * and its outputs are waited for. A call that fails leaves the state as it was. */
+ * and its outputs are waited for. A call that fails leaves inputs, dims and
+ * numbers as they were. */
 #include "run/state.h"
 
 #include "base/os.h"

@@ -6,6 +6,7 @@
  * one reader of a value wants float32 and another float16 a cast stands in between. */
 #include "run/model.h"
 
+#include "base/checked.h"
 #include "graph/flow.h"
 #include "run/constants.h"
 #include "run/lifted.h"
@@ -400,14 +401,14 @@ static bool is_given(struct program *p, uint32_t index) {
 }
 
 /* The delegate's outputs from `first` on, and the call's arguments from `from` on. */
-struct border {
+struct returns {
   const struct pte_instruction *call;
   const struct vkgraph *vk;
   uint32_t first, from;
   uint32_t *which; /* of each argument; with room for all of them */
 };
 
-static bool fits_output(struct program *p, const struct border *b, uint32_t at, uint32_t output) {
+static bool fits_output(struct program *p, const struct returns *b, uint32_t at, uint32_t output) {
   const uint32_t index = (uint32_t)fb_i32_at(b->call->args, at);
   struct vk_value inside = vkgraph_value(b->vk, fb_u32_at(b->vk->outputs, output));
   if (is_product(p, index, &inside)) inside.tensor.dtype = VK_FLOAT32;
@@ -419,7 +420,7 @@ static sconce_status no_fit(struct program *p, uint32_t at) {
 }
 
 /* More arguments than outputs: some are outputs once more. */
-static sconce_status find_repeated(struct program *p, const struct border *b, bool *fits,
+static sconce_status find_repeated(struct program *p, const struct returns *b, bool *fits,
                                    uint8_t *ways) {
   const uint32_t n_outputs = b->vk->n_outputs - b->first;
   const struct returned r = {fits, b->call->args.n - b->from, n_outputs, ways};
@@ -437,7 +438,7 @@ static sconce_status find_repeated(struct program *p, const struct border *b, bo
 }
 
 /* Can the arguments be the outputs? Then b->which is known. */
-static sconce_status fit_outputs(struct program *p, const struct border *b) {
+static sconce_status fit_outputs(struct program *p, const struct returns *b) {
   const uint32_t n_outputs = b->vk->n_outputs - b->first, n = b->call->args.n - b->from;
   if (n == n_outputs) {
     for (uint32_t i = 0; i < n; i++) {
@@ -446,8 +447,9 @@ static sconce_status fit_outputs(struct program *p, const struct border *b) {
     }
     return SCONCE_OK;
   }
-  const uint64_t n_ways = returned_ways(n, n_outputs), n_fits = (uint64_t)n * n_outputs;
-  if (!graph_look(p->g, 16 * n_fits + n_ways * n_outputs))
+  uint64_t n_ways = returned_ways(n, n_outputs), n_fits = (uint64_t)n * n_outputs, looks, more;
+  if (!mul_u64(16, n_fits, &looks) || !mul_u64(n_ways, n_outputs, &more) ||
+      !add_u64(looks, more, &looks) || !graph_look(p->g, looks))
     return fail(p->err, SCONCE_UNSUPPORTED, "%u arguments could be too many outputs", n);
   const struct arena_mark start = arena_mark(&p->g->arena);
   bool *fits = arena_new(&p->g->arena, bool, n_fits);
@@ -459,22 +461,41 @@ static sconce_status fit_outputs(struct program *p, const struct border *b) {
   return status;
 }
 
-/* Finds where the call's outputs begin, at b->from or behind `end`: as the exporter names an output
- * that a method returns twice once in the delegate, but twice in the call, the arguments in front
- * that nothing gives are outputs too. Memory is used again and again, so one that could be a view
- * by its place is rather an output, unless that does not fit. */
-static sconce_status find_outputs(struct program *p, uint32_t end, struct border *b) {
+/* Is it a view, by its place alone, of what is an argument in front? Then that place was not used
+ * again. Where the budget of looks is spent it is taken for one. */
+static bool views_argument(struct program *p, const struct returns *b, uint32_t at) {
+  const uint32_t viewed = places_viewed(&p->places, (uint32_t)fb_i32_at(b->call->args, at));
+  if (viewed == UINT32_MAX) return false;
+  if (!graph_look(p->g, at)) return true;
+  for (uint32_t i = 0; i < at; i++)
+    if ((uint32_t)fb_i32_at(b->call->args, i) == viewed) return true;
+  return false;
+}
+
+/* Finds where the call's outputs begin: at b->from, or behind `end`. The exporter names an output
+ * that a method returns twice once in the delegate, but twice in the call, so the arguments in
+ * front that nothing gives are outputs too. One of them may have the place of an older value and be
+ * a view of it, or use that place again: the second is tried first, the first where it does not
+ * fit. */
+static sconce_status find_outputs(struct program *p, uint32_t end, struct returns *b) {
   const uint32_t most = b->from;
-  while (b->from > end && !is_given(p, (uint32_t)fb_i32_at(b->call->args, b->from - 1))) b->from--;
+  sconce_error *const err = p->err;
+  while (b->from > end && !is_given(p, (uint32_t)fb_i32_at(b->call->args, b->from - 1)) &&
+         !views_argument(p, b, b->from - 1))
+    b->from--;
   for (;; b->from++) {
+    sconce_error tried = {0};
+    p->err = &tried; /* what does not fit at first is no failure */
     const sconce_status status = fit_outputs(p, b);
-    if (!status || b->from == most) return status;
+    p->err = err;
+    if (!status) return SCONCE_OK;
     const uint32_t index = (uint32_t)fb_i32_at(b->call->args, b->from);
-    if (places_viewed(&p->places, index) == UINT32_MAX) return status;
+    if (b->from == most || places_viewed(&p->places, index) == UINT32_MAX)
+      return fail(err, status, "%s", tried.text);
   }
 }
 
-static sconce_status join_outputs(struct program *p, const struct border *b, uint32_t *map) {
+static sconce_status join_outputs(struct program *p, const struct returns *b, uint32_t *map) {
   for (uint32_t at = b->from; at < b->call->args.n; at++) {
     const uint32_t index = (uint32_t)fb_i32_at(b->call->args, at);
     const uint32_t output = b->first + b->which[at - b->from];
@@ -515,7 +536,7 @@ static sconce_status add_delegate(struct program *p, const struct pte_instructio
     return fail(p->err, SCONCE_NO_MEMORY, "no memory for %u values", vk.n_values);
   for (uint32_t i = 0; i < vk.n_values; i++) map[i] = NO_VALUE;
   const uint32_t outputs = call->args.n - (vk.n_outputs - extra);
-  struct border border = {call, &vk, extra, outputs, NULL};
+  struct returns border = {call, &vk, extra, outputs, NULL};
   border.which = arena_new(&p->g->arena, uint32_t, call->args.n);
   if (!border.which)
     return fail(p->err, SCONCE_NO_MEMORY, "no memory for %u arguments", call->args.n);
