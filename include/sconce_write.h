@@ -7,7 +7,7 @@
  * when it is saved, and each piece of data is asked for when its turn comes, so that a model of any
  * size passes through little memory.
  *
- *   sconce_graph *g = sconce_writer_graph(w);                          y = relu(x * w)
+ *   sconce_graph *g = sconce_writer_graph(w);                          h = x * weight
  *   int32_t x = sconce_graph_tensor(g, SCONCE_FLOAT32, SCONCE_DIMS(8, 64));
  *   int32_t weight = sconce_graph_constant(g, SCONCE_FLOAT32, SCONCE_DIMS(64, 64), "w");
  *   …

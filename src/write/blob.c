@@ -125,15 +125,16 @@ sconce_status sconce_sink_put(sconce_sink *sink, const void *data, size_t size) 
 
 static sconce_status put_made(const struct write_sink *to, const sconce_bytes *source,
                               sconce_error *err) {
-  sconce_error said = {0};
-  sconce_sink sink = {to, source->size, source->size, &said};
-  sconce_status status = source->make(source->user, &sink, &said);
-  if (status == SCONCE_OK && said.status == SCONCE_OK && sink.left)
-    status = fail(&said, SCONCE_BAD_ARGUMENT, "%llu of %llu bytes were made",
-                  (unsigned long long)(source->size - sink.left), (unsigned long long)source->size);
-  if (status == SCONCE_OK && said.status == SCONCE_OK) return SCONCE_OK;
-  if (said.status == SCONCE_OK) fail(&said, status, "whoever makes these bytes gave up");
-  return fail(err, said.status, "%s", said.text);
+  sconce_error said = {0}, put = {0}; /* the maker's, which counts if it fails, and the sink's */
+  sconce_sink sink = {to, source->size, source->size, &put};
+  const sconce_status status = source->make(source->user, &sink, &said);
+  if (put.status) return fail(err, put.status, "%s", put.text);
+  if (status)
+    return fail(err, status, "%s", said.text[0] ? said.text : "whoever makes these bytes gave up");
+  if (sink.left)
+    return fail(err, SCONCE_BAD_ARGUMENT, "%llu of %llu bytes were made",
+                (unsigned long long)(source->size - sink.left), (unsigned long long)source->size);
+  return SCONCE_OK;
 }
 
 static sconce_status put_source(const struct write_sink *sink, const sconce_bytes *source,

@@ -21,9 +21,13 @@ sconce_graph *sconce_writer_graph(sconce_writer *writer) {
 /* Where a failure of the graph is kept: with the writer, so that save tells the first of all. */
 static struct write_state *state(sconce_graph *g) { return &g->writer->pte.state; }
 
-/* May more be added? */
+/* May more be added? A failure below is the writer's from here on. */
 static bool is_open(sconce_graph *g) {
   if (!g || write_failed(state(g))) return false;
+  if (write_failed(&g->vk.state)) {
+    state(g)->err = g->vk.state.err;
+    return false;
+  }
   if (g->ended) fail(&state(g)->err, SCONCE_BAD_ARGUMENT, "a graph that is a method already");
   return !g->ended;
 }

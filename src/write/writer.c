@@ -8,6 +8,7 @@
 
 sconce_status sconce_writer_open(sconce_writer **out, const sconce_writer_desc *desc,
                                  sconce_error *err) {
+  if (!out) return fail(err, SCONCE_BAD_ARGUMENT, "no place for the writer");
   struct arena arena;
   arena_init(&arena, desc ? &desc->allocator : NULL);
   *out = arena_new(&arena, sconce_writer, 1);
