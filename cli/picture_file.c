@@ -16,8 +16,9 @@
 #include <png.h>
 #endif
 
-/* A picture takes 3 bytes a pixel, and a file of some kilobytes may say that it has billions. */
-enum { PIXELS_MAX = 1 << 28, PIXELS_USUAL = 1 << 24, PIXELS_A_BYTE = 32, PASSES_MAX = 16 };
+/* A picture takes 3 bytes a pixel, a progressive JPEG 6 more while it is read, and a file of some
+ * kilobytes may say that it has billions. A page at 600 dpi has 35 million. */
+enum { PIXELS_MAX = 1 << 28, PIXELS_USUAL = 1 << 26, PIXELS_A_BYTE = 32, PASSES_MAX = 16 };
 
 static bool complain(const char *path, const char *what) {
   fprintf(stderr, "sconce: %s: %s\n", path, what);
@@ -39,6 +40,7 @@ static bool allocate(struct picture *p, uint32_t width, uint32_t height, size_t 
   p->width = width;
   p->height = height;
   p->rgb = malloc((size_t)width * height * 3);
+  if (!p->rgb) snprintf(why, room, "no memory for %u x %u pixels", width, height);
   return p->rgb;
 }
 #endif
