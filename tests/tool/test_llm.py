@@ -267,12 +267,12 @@ def test_a_load_of_more_than_half_a_second_says_how_far_it_is():
         terminal.close()
 
 
-SLOW = {"SCONCE_DISABLE": "software"}  # a GPU's kernels: there is time for a key before a story ends
+KERNELS_OF_A_GPU = {"SCONCE_DISABLE": "software"}  # there is time for a key before a story ends
 
 
 def test_an_interrupt_ends_generate_as_the_signal_would():
     """A shell calls it 130, and its loop ends."""
-    terminal = Terminal(SCONCE, "generate", "-m", STORIES, "--temp", "0", "-p", "Once upon a time", **SLOW)
+    terminal = Terminal(SCONCE, "generate", "-m", STORIES, "--temp", "0", "-p", "Once upon a time", **KERNELS_OF_A_GPU)
     try:
         terminal.expect(b"there was")
         terminal.type(b"\x03")
@@ -310,7 +310,7 @@ def test_an_interrupt_does_not_wait_for_a_chunk():
 
 
 def test_an_interrupt_stops_the_answer_only():
-    terminal = Terminal(SCONCE, "chat", "-m", STORIES, "--chat", "plain", "--temp", "0", **SLOW)
+    terminal = Terminal(SCONCE, "chat", "-m", STORIES, "--chat", "plain", "--temp", "0", **KERNELS_OF_A_GPU)
     try:
         terminal.expect(b"> ")
         terminal.type(b"Once upon a time\r")

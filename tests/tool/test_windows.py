@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 
 from support import ROOT, SCONCE
-from test_llm import SLOW, Toy
+from test_llm import KERNELS_OF_A_GPU, Toy
 from test_self import Place
 from windows import BUILD, Console, Unpacked, build, commands_tests, environment, user_folder, wine, windows_path
 
@@ -104,12 +104,12 @@ def test_ctrl_c():
     answer alone, and at the prompt it ends nothing. (There Windows drops what was typed; wine does not.)"""
     with Unpacked() as it:
         words = ["-m", windows_path(STORIES), "--temp", "0"]
-        with Console(it.program, "generate", *words, "-p", "Once upon a time", **SLOW) as console:
+        with Console(it.program, "generate", *words, "-p", "Once upon a time", **KERNELS_OF_A_GPU) as console:
             console.expect(b"there was")
             console.type(b"\x03")
             console.expect(b"(interrupted)")
             assert console.process.wait(60) == 0xC000013A & 0xFF
-        with Console(it.program, "chat", *words, "--chat", "plain", **SLOW) as console:
+        with Console(it.program, "chat", *words, "--chat", "plain", **KERNELS_OF_A_GPU) as console:
             console.prompt()
             console.type(b"\x03/stats\r")
             console.expect(b"position 0 of 256")

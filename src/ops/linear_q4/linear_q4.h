@@ -147,7 +147,8 @@ uint64_t q4_workgroups(uint32_t m, uint64_t rows, const struct kernel *row, uint
    256,                                                                                            \
    threads * 128 + 5120}
 /* The same for software devices, with q4_serial.wgsl: a thread has four rows, and what is made of
- * them in `words` words of y. */
+ * them in `words` words of y. Its loops turn k / 32 times for each of at most 8 blocks: lavapipe
+ * gives a thread 65,535 turns, which are enough for k up to 262,000. */
 #define Q4_SERIAL(name, wgsl, set, dtype, words)                                                   \
   {name,                                                                                           \
    wgsl,                                                                                           \

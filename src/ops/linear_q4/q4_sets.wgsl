@@ -1,6 +1,6 @@
 // R rows of a 4-bit weight times one row of x, by a set of T threads; a workgroup has SETS of them. The
 // kernel says const WG, T and U, binds w in units (32 codes of a row, 16 bytes) and scales in words, and
-// gives quad `at` of x as `fn staged(m, at) -> vec4<f32>`, which is called once for each quad.
+// gives quad `at` of x as `fn staged(m, at) -> vec4<f32>`, which is called once for each quad of a block.
 // Other libraries give q4_rows, a thread's sums, and make them one: either q4_rows with sums_shuffle or
 // sums_memory, whose sets share x through workgroup memory, or q4_serial. How many rows a set has is said
 // by q4_r1 or q4_r4.

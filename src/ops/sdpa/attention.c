@@ -249,6 +249,13 @@ static sconce_status emit_tiles(struct plan *p, const struct node *n, const stru
   return whole ? SCONCE_OK : attention_merge(p, n, a, u.chunks);
 }
 
+bool attention_is_serial(const struct plan *p, const struct node *n, const struct attention *a) {
+  if (!p->g->caps.software) return false;
+  const struct problem problem = {a, 0};
+  const struct kernel *row = row_for(p, n, attention_kernels, a->dtype, &problem);
+  return row && row->wgsl == &attn_serial_wgsl;
+}
+
 sconce_status attention_emit(struct plan *p, const struct node *n, const struct attention *a) {
   const struct tensor *scratch = tensor_at(p, n->extra[0]);
   struct problem problem = {a, scratch ? tensor_numel_max(scratch) : 0};

@@ -32,6 +32,8 @@ SCONCE_CHECK sconce_status attention_prepare(struct plan *p, struct node *n,
                                              const struct attention *a);
 SCONCE_CHECK sconce_status attention_emit(struct plan *p, const struct node *n,
                                           const struct attention *a);
+/* Will attention_emit take the kernel for software devices? */
+bool attention_is_serial(const struct plan *p, const struct node *n, const struct attention *a);
 /* The second half where keys are split: joins the parts in the node's scratch. */
 SCONCE_CHECK sconce_status attention_merge(struct plan *p, const struct node *n,
                                            const struct attention *a, uint32_t chunks);

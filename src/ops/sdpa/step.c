@@ -160,9 +160,9 @@ static sconce_status emit_many(struct plan *p, const struct node *n, const struc
 static sconce_status emit_step(struct plan *p, const struct node *n) {
   struct step s;
   if (!read_step(p, n, &s)) return emit_parts(p, n);
-  /* A software device attends in a kernel without barriers, which takes many tokens or one. */
-  const bool apart = p->g->caps.software && !p->g->force;
-  if (s.a.seq > 1 || apart) return emit_many(p, n, &s);
+  /* A software device attends in a kernel without barriers where it can, which takes any number. */
+  if (s.a.seq > 1 || (attention_is_serial(p, s.sdpa, &s.a) && !p->g->force))
+    return emit_many(p, n, &s);
   struct problem problem = {&s.a, true, s.pairs};
   const struct kernel *row = row_for(p, n, kernels, s.a.dtype, &problem);
   problem.whole = row != NULL;
