@@ -461,13 +461,11 @@ static sconce_status fit_outputs(struct program *p, const struct returns *b) {
   return status;
 }
 
-/* Is it a view, by its place alone, of what is an argument in front? Then that place was not used
- * again. Where the budget of looks is spent it is taken for one. */
+/* Is it a view, by its place alone, of an argument in front, so that the place is in use? */
 static bool views_argument(struct program *p, const struct returns *b, uint32_t at) {
   const uint32_t viewed = places_viewed(&p->places, (uint32_t)fb_i32_at(b->call->args, at));
   if (viewed == UINT32_MAX) return false;
-  if (!graph_look(p->g, at)) return true;
-  for (uint32_t i = 0; i < at; i++)
+  for (uint32_t i = 0; i < at && graph_look(p->g, 1); i++)
     if ((uint32_t)fb_i32_at(b->call->args, i) == viewed) return true;
   return false;
 }
