@@ -18,7 +18,7 @@
 
 /* A picture takes 3 bytes a pixel, a progressive JPEG 6 more while it is read, and a file of some
  * kilobytes may say that it has billions. A page at 600 dpi has 35 million. */
-enum { PIXELS_MAX = 1 << 28, PIXELS_USUAL = 1 << 26, PIXELS_A_BYTE = 32, PASSES_MAX = 16 };
+enum { PIXELS_MAX = 1 << 28, PIXELS_USUAL = 1 << 26, PIXELS_A_BYTE = 32, PASSES_MAX = 5 };
 
 static bool complain(const char *path, const char *what) {
   fprintf(stderr, "sconce: %s: %s\n", path, what);
