@@ -30,6 +30,12 @@ function png(width, height, colour) {
 const clipboard = (page) => page.evaluate(() => navigator.clipboard.readText());
 const shotsOf = (page) => (name) => page.screenshot({ path: path.join(SHOTS, `${name}.png`) });
 
+async function setLongest(page, tokens) {
+  await page.click('#settings-button');
+  await page.fill('#max-new', String(tokens));
+  await page.click('#settings-button');
+}
+
 export async function onThePage(test) {
   fs.mkdirSync(SHOTS, { recursive: true });
   const other = SHARED ? [path.join(SHARED, 'models/stories260K'), '4w.pte', /^Once upon a time, there was a /]
@@ -61,11 +67,13 @@ export async function onThePage(test) {
     return speed;
   });
   await test('demo: stop in the middle', async () => {
+    await setLongest(page, 250); /* a dozen would be told before the button is found */
     await page.fill('#prompt', 'Tom');
     await page.press('#prompt', 'Enter');
     await page.waitForFunction(() => document.querySelector('#messages li:last-child').textContent.length > 'Tom'.length);
     await page.click('#stop');
     await page.waitForSelector('#send:visible');
+    await setLongest(page, 12);
   });
   await test('demo: another model in the chat, picked and dropped', async () => {
     await page.setInputFiles('#files', path.join(ROOT, 'tests/data/goldens/toy.pte'));
