@@ -178,77 +178,49 @@ static void views_without_an_instruction(void) {
 
 /* ---- one output under two names -------------------------------------------------------------- */
 
-/* A delegate that returns its product twice names it once; the call has both. What was written at
- * the first one's place before is no more than that. */
-static sconce_status twice(struct arena *arena, struct span *out, sconce_error *err) {
+/* s = x + x, at a place that p has as well; then a delegate's product of x, or of s, and y, whose
+ * call has p and q behind its inputs. */
+static sconce_status product_behind(struct arena *arena, bool of_sum, struct span *out,
+                                    sconce_error *err) {
   struct write_blob inside, file;
   TRY(half_product(arena, &inside, err));
   struct write_pte w;
   write_pte_init(&w, arena);
-  int32_t segment = write_pte_segment(&w, &inside, 0);
+  const int32_t segment = write_pte_segment(&w, &inside, 0);
   write_pte_method(&w, "forward");
   const uint32_t memory = (uint32_t)write_pte_buffer(&w, 256);
   int32_t ids[4];
   for (uint32_t i = 0; i < 4; i++) ids[i] = planned(&w, dims_4, 1, memory, 64 * i);
-  const int32_t old = planned(&w, dims_4, 1, memory, 64 * 2);
-  write_pte_inputs(&w, ID_LIST(ids[0], ids[1]));
-  write_pte_outputs(&w, ID_LIST(ids[2], ids[3]));
+  const int32_t x = ids[0], y = ids[1], p = ids[2], q = ids[3];
+  const int32_t s = planned(&w, dims_4, 1, memory, 64 * 2);
+  write_pte_inputs(&w, ID_LIST(x, y));
+  write_pte_outputs(&w, ID_LIST(p, q));
   const int32_t add = write_pte_operator(&w, "aten::add", "out");
   const int32_t one = write_pte_value(&w, literal_int(1));
-  write_pte_call_kernel(&w, add, ID_LIST(ids[0], ids[0], one, old, old));
+  write_pte_call_kernel(&w, add, ID_LIST(x, x, one, s, s));
   const int32_t delegate = write_pte_delegate(&w, VK_BACKEND_ID, segment);
-  write_pte_call_delegate(&w, delegate, ID_LIST(ids[0], ids[1], ids[2], ids[3]));
+  write_pte_call_delegate(&w, delegate, ID_LIST(of_sum ? s : x, y, p, q));
   TRY(write_pte_finish(&w, &file, err));
   return write_blob_to_memory(&file, arena, out, err);
 }
 
-static void one_output_under_two_names(void) {
-  struct opened o;
-  sconce_error err = {0};
-  open_program(&o, twice);
-  const float data[2][4] = {{1, -2, 3, 0.5f}, {4, 3, 2, 1}};
-  for (uint32_t k = 0; o.state && k < 2; k++) {
-    sconce_tensor x = {SCONCE_FLOAT32, 1, {4}, (void *)data[k], sizeof data[k]};
-    CHECK_OK(sconce_state_set_input(o.state, k, &x, &err), err);
-  }
-  if (o.state) CHECK_OK(sconce_state_run(o.state, NULL, &err), err);
-  for (uint32_t k = 0; o.state && k < 2; k++) {
-    sconce_tensor y = {0};
-    CHECK_OK(sconce_state_output(o.state, k, &y, &err), err);
-    for (uint32_t i = 0; y.data && i < 4; i++)
-      CHECK_NEAR(((const float *)y.data)[i], data[0][i] * data[1][i], 0);
-  }
-  close_program(&o);
+/* A delegate that returns its product twice names it once; the call has both. What was written at
+ * the first one's place before is no more than that. */
+static sconce_status twice(struct arena *arena, struct span *out, sconce_error *err) {
+  return product_behind(arena, false, out, err);
 }
 
 /* What is written at a place, and a view of it by its place alone, are both arguments of a delegate
  * that reads the first: the view stays one, though the delegate's output has its dims. */
 static sconce_status beside_a_view(struct arena *arena, struct span *out, sconce_error *err) {
-  struct write_blob inside, file;
-  TRY(half_product(arena, &inside, err));
-  struct write_pte w;
-  write_pte_init(&w, arena);
-  int32_t segment = write_pte_segment(&w, &inside, 0);
-  write_pte_method(&w, "forward");
-  const uint32_t memory = (uint32_t)write_pte_buffer(&w, 256);
-  int32_t ids[4];
-  for (uint32_t i = 0; i < 4; i++) ids[i] = planned(&w, dims_4, 1, memory, 64 * i);
-  const int32_t view = planned(&w, dims_4, 1, memory, 64 * 2);
-  write_pte_inputs(&w, ID_LIST(ids[0], ids[1]));
-  write_pte_outputs(&w, ID_LIST(view, ids[3]));
-  const int32_t add = write_pte_operator(&w, "aten::add", "out");
-  const int32_t one = write_pte_value(&w, literal_int(1));
-  write_pte_call_kernel(&w, add, ID_LIST(ids[0], ids[0], one, ids[2], ids[2]));
-  const int32_t delegate = write_pte_delegate(&w, VK_BACKEND_ID, segment);
-  write_pte_call_delegate(&w, delegate, ID_LIST(ids[2], ids[1], view, ids[3]));
-  TRY(write_pte_finish(&w, &file, err));
-  return write_blob_to_memory(&file, arena, out, err);
+  return product_behind(arena, true, out, err);
 }
 
-static void a_view_of_an_argument_is_no_output(void) {
+static void check_product(sconce_status (*make)(struct arena *, struct span *, sconce_error *),
+                          bool of_sum) {
   struct opened o;
   sconce_error err = {0};
-  open_program(&o, beside_a_view);
+  open_program(&o, make);
   const float data[2][4] = {{1, -2, 3, 0.5f}, {4, 3, 2, 1}};
   for (uint32_t k = 0; o.state && k < 2; k++) {
     sconce_tensor x = {SCONCE_FLOAT32, 1, {4}, (void *)data[k], sizeof data[k]};
@@ -258,11 +230,16 @@ static void a_view_of_an_argument_is_no_output(void) {
   for (uint32_t k = 0; o.state && k < 2; k++) {
     sconce_tensor y = {0};
     CHECK_OK(sconce_state_output(o.state, k, &y, &err), err);
-    for (uint32_t i = 0; y.data && i < 4; i++)
-      CHECK_NEAR(((const float *)y.data)[i], 2 * data[0][i] * (k ? data[1][i] : 1), 0);
+    for (uint32_t i = 0; y.data && i < 4; i++) {
+      const float factor = of_sum ? 2 * data[0][i] : data[0][i];
+      CHECK_NEAR(((const float *)y.data)[i], of_sum && k == 0 ? factor : factor * data[1][i], 0);
+    }
   }
   close_program(&o);
 }
+
+static void one_output_under_two_names(void) { check_product(twice, false); }
+static void a_view_of_an_argument_is_no_output(void) { check_product(beside_a_view, true); }
 
 /* Three calls of two operators that nobody has, around one that everybody has. */
 static sconce_status odd_calls(struct arena *arena, struct span *out, sconce_error *err) {
