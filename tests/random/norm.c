@@ -1,4 +1,4 @@
-/* Norms and softmax. An epsilon of 1 keeps every slope below 2. */
+/* Norms and softmax. */
 #include "random.h"
 
 /* With an epsilon of 1 no slope is above 2. */
@@ -145,17 +145,6 @@ static void add_batch(struct op_test *t, const struct step *s, const struct var 
               op_list(t, IDS(y, op_tensor(t, dtype, none, 1), op_tensor(t, dtype, none, 1)))));
 }
 
-static bool pick_root(const struct var *const *x, uint64_t *seed, struct step *s, struct var *y) {
-  (void)seed;
-  s->n = 1;
-  if (!is_float(x[0]) || !is_fixed(x[0], 2) || x[0]->offset[2] == 0) return false;
-  *y = *x[0];
-  y->most = sqrt(x[0]->offset[2]);
-  y->grain = 1e-12;
-  y->error = 2 * x[0]->error + 1e-5 * (1 + y->most + 1e-2 * x[0]->most);
-  return true;
-}
-
 static void interpret_root(const struct step *s, const struct seen *in, double *y) {
   (void)s;
   const uint32_t cols = in->dims[0][2];
@@ -178,6 +167,6 @@ const struct random_kind random_norm[] = {
     {"softmax", pick_softmax, interpret_softmax, add_softmax},
     {"group_norm", pick_groups, interpret_groups, add_groups},
     {"batch_norm", pick_batch, interpret_batch, add_batch},
-    {"rms_norm", pick_root, interpret_root, add_root},
+    {"rms_norm", pick_norm, interpret_root, add_root},
     {0},
 };
